@@ -1,0 +1,83 @@
+# Needs Python 3.11 or 3.12 with pip, and nothing else: `make serve` and `make test` set up what they need.
+
+PYTHON ?= python3
+LOCK_PYTHONS ?= python3.11 python3.12
+
+# Every path is relative, so that the folder of the checkout may have any name.
+venv := .venv
+python := $(venv)/bin/python
+
+# The machine's pip installs into the environment, which then needs no pip of its own: on Debian, ensurepip is a
+# package apart. PIP_* variables and pip's configuration count as usual. -qq: only errors.
+install := $(PYTHON) -m pip --python $(python) install -qq --no-deps
+install_locked := $(install) --require-hashes --requirement
+
+.NOTPARALLEL:
+.PHONY: help serve test check lock clean setup
+.DEFAULT_GOAL := help
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+
+serve: $(venv)/project.done ## Run the service: the demo checkpoint, or what DECIDE_MODEL names
+	@exec $(python) -m app
+
+test: $(venv)/dev.done $(venv)/project.done ## Run the tests
+	@$(python) -m pytest
+
+check: $(venv)/dev.done $(venv)/project.done ## Check format, lint, types and imports; changes nothing
+	@$(python) -m ruff format --check
+	@$(python) -m ruff check
+	@$(python) -m mypy
+	@$(venv)/bin/lint-imports --no-logo
+
+lock: ## Write the lock files anew from pyproject.toml; UPGRADE=1 takes the newest versions
+	@$(PYTHON) tools/lock.py $(if $(UPGRADE),--upgrade) $(LOCK_PYTHONS)
+
+setup: $(venv)/dev.done $(venv)/project.done ## Install everything into .venv
+	@echo "Ready: make serve, make test, make check."
+
+clean: ## Remove .venv, caches and build products
+	rm -rf $(venv) build dist onestep.egg-info .coverage htmlcov
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is written only once its step is complete, so an interrupted setup goes on where it stopped.
+
+$(python):
+	@$(PYTHON) -c "$$require_python_and_pip"
+	@$(PYTHON) -m venv --clear --without-pip $(venv)
+
+$(venv)/runtime.done: requirements.lock | $(python)
+	@echo "Installing vLLM, PyTorch and what they need into .venv (2.6 GB, about 3 minutes, once) ..."
+	@$(install_locked) requirements.lock || { echo "$$install_failed" >&2; exit 1; }
+	@touch $@
+
+$(venv)/dev.done: requirements-dev.lock $(venv)/runtime.done
+	@echo "Installing the tools for tests and checks ..."
+	@$(install_locked) requirements-dev.lock || { echo "$$install_failed" >&2; exit 1; }
+	@touch $@
+
+# Installed, not merely importable: vLLM's own processes find the plugin through its entry point.
+$(venv)/project.done: pyproject.toml $(venv)/runtime.done
+	@$(install) --no-build-isolation --editable .
+	@touch $@
+
+define require_python_and_pip
+import sys
+if not (3, 11) <= sys.version_info[:2] <= (3, 12):
+    sys.exit("Onestep needs Python 3.11 or 3.12, but $(PYTHON) is %d.%d: name another, as in make serve PYTHON=python3.11" % sys.version_info[:2])
+try:
+    import pip
+except ImportError:
+    sys.exit("Onestep is installed with pip, which $(PYTHON) lacks: install it (on Debian, the package python3-pip)")
+if tuple(map(int, pip.__version__.split(".")[:2])) < (22, 3):
+    sys.exit("Onestep needs pip 22.3 or newer, but $(PYTHON) has %s: python -m pip install --upgrade pip" % pip.__version__)
+endef
+export require_python_and_pip
+
+define install_failed
+The installation failed; pip's messages are above. If no torch of the wanted version was found: its CPU build is on
+PyTorch's CPU wheel index and not on PyPI, so set PIP_EXTRA_INDEX_URL to that index and run make again.
+endef
+export install_failed

@@ -1,0 +1,120 @@
+"""Bytes of a request body to a JSON value, strictly.
+
+Python's `json` takes more than JSON (NaN, lone surrogates, the last of duplicate keys, numbers of any length), and each
+of these has broken a server. Bytes are counted as they arrive, whatever `Content-Length` says.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from starlette.requests import Request
+
+from app.canvas.errors import Problem
+from app.canvas.json import Json
+from app.errors import BodyTooLarge, MalformedBody, RequestRejected, UnsupportedMediaType
+
+MAX_DEPTH = 64
+# Beyond any level, threshold or seed, and far below Python's own limit for converting digits.
+MAX_INTEGER_DIGITS = 64
+
+# Strings are skipped whole: brackets in them do not nest. An unfinished one runs to the end, so the scan stays linear.
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+async def receive_json(request: Request, limit_bytes: int) -> Json:
+    """The body as a JSON value.
+
+    Raises:
+        UnsupportedMediaType: not declared as JSON, or content-encoded.
+        BodyTooLarge: more than `limit_bytes` bytes arrive.
+        MalformedBody: not JSON as we take it.
+    """
+    _check_media_type(request)
+    received = bytearray()
+    async for chunk in request.stream():
+        received += chunk
+        if len(received) > limit_bytes:
+            raise BodyTooLarge(_problem("body_too_large", f"the body may have {limit_bytes} bytes"))
+    return parse_json(bytes(received))
+
+
+def parse_json(body: bytes) -> Json:
+    """Strict JSON (RFC 8259) of bounded depth, without duplicate keys.
+
+    Raises:
+        MalformedBody: saying which rule was broken.
+    """
+    if _depth(body) > MAX_DEPTH:
+        raise _malformed("too_deep", f"arrays and objects may nest {MAX_DEPTH} levels")
+    try:
+        text = body.decode("utf-8")
+        value: Json = json.loads(
+            text,
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            parse_int=_short_integer,
+        )
+    except (UnicodeDecodeError, json.JSONDecodeError):
+        raise _malformed("invalid_json", "the body must be JSON in UTF-8") from None
+    # A surrogate can only come from an escape, and only then is the value worth another look.
+    if "\\u" in text and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+        raise _malformed("lone_surrogate", "strings must be whole Unicode characters")
+    return value
+
+
+def _check_media_type(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json" and not media_type.endswith("+json"):
+        raise UnsupportedMediaType(_problem("unsupported_media_type", "send Content-Type: application/json"))
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise UnsupportedMediaType(_problem("unsupported_encoding", "send the body without Content-Encoding"))
+
+
+def _depth(body: bytes) -> int:
+    depth = deepest = 0
+    for match in _STRUCTURE.finditer(body):
+        first = match[0][:1]
+        if first in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif first in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _malformed("duplicate_key", "an object may hold a key once")
+    return found
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    raise _malformed("non_finite_number", "numbers must be finite")
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _malformed("non_finite_number", "numbers must be finite")
+    return value
+
+
+def _short_integer(text: str) -> int:
+    if len(text) > MAX_INTEGER_DIGITS:
+        raise _malformed("number_too_long", f"an integer may have {MAX_INTEGER_DIGITS} digits")
+    return int(text)
+
+
+def _problem(code: str, message: str) -> Problem:
+    return Problem(pointer="", code=code, message=message)
+
+
+def _malformed(code: str, message: str) -> RequestRejected:
+    return MalformedBody(_problem(code, message))

@@ -1,0 +1,59 @@
+"""From logprobs at a slot to probabilities, and what can be said about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from app.canvas.errors import NonFiniteLogprobs
+
+Distribution = tuple[float, ...]
+
+
+def normalise(logprobs: Sequence[float]) -> Distribution:
+    """Probabilities over these labels alone, summing to 1: log-sum-exp in float64.
+
+    Raises:
+        NonFiniteLogprobs: a value is NaN or infinite.
+    """
+    values = np.asarray(logprobs, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise NonFiniteLogprobs("a logprob is not finite")
+    weights = np.exp(values - values.max())
+    return tuple((weights / weights.sum()).tolist())
+
+
+def entropy_nats(probabilities: Distribution) -> float:
+    """Shannon entropy, natural logarithm."""
+    return -math.fsum(p * math.log(p) for p in probabilities if p > 0.0)
+
+
+def entropy(probabilities: Distribution) -> float:
+    """Shannon entropy over its maximum, ln K: 0 is certain, 1 is uniform, whatever the number of options."""
+    return min(1.0, entropy_nats(probabilities) / math.log(len(probabilities)))
+
+
+def margin(probabilities: Distribution) -> float:
+    """The lead of the likeliest option over the next."""
+    first, second = sorted(probabilities, reverse=True)[:2]
+    return first - second
+
+
+def choice_confidence(probabilities: Distribution) -> float:
+    """TypeSafe's public formula for choices: `(max - 1/n) / (1 - 1/n)`."""
+    uniform = 1.0 / len(probabilities)
+    return (max(probabilities) - uniform) / (1.0 - uniform)
+
+
+def score_confidence(probabilities: Distribution) -> float:
+    """TypeSafe's public formula for scores: `max(0, 1 - sum p_i |i - k| / D)`.
+
+    k is the mode, `D = (1/n) sum |i - (n - 1) / 2|` the spread of a uniform distribution around the middle.
+    """
+    n = len(probabilities)
+    mode = probabilities.index(max(probabilities))
+    spread = math.fsum(p * abs(i - mode) for i, p in enumerate(probabilities))
+    uniform_spread = math.fsum(abs(i - (n - 1) / 2) for i in range(n)) / n
+    return max(0.0, 1.0 - spread / uniform_spread)

@@ -1,0 +1,34 @@
+"""JSON values as types, JSON Pointers, and the text of a value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+JsonScalar: TypeAlias = str | int | float | bool | None
+Json: TypeAlias = "JsonScalar | Sequence[Json] | Mapping[str, Json]"
+
+# A key of a rubric stands in pointers; past this it is cut, so that an answer stays small whatever was sent.
+MAX_POINTER_KEY_CHARS = 64
+
+
+def pointer(*keys: str | int) -> str:
+    """The JSON Pointer (RFC 6901) of a path, long keys cut."""
+    return "".join(f"/{escape(_cut(str(key)))}" for key in keys)
+
+
+def escape(key: str) -> str:
+    """One reference token of a JSON Pointer."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _cut(key: str) -> str:
+    return key if len(key) <= MAX_POINTER_KEY_CHARS else key[:MAX_POINTER_KEY_CHARS] + "…"
+
+
+def to_text(value: Json) -> str:
+    """A string as it is, anything else as compact JSON with its keys in the order they came."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "), allow_nan=False)

@@ -1,0 +1,78 @@
+"""What the service refuses or fails at, as one tree. No HTTP here: `app.problems` maps codes to statuses.
+
+    ServiceError
+    ├── RequestRejected         the caller's request cannot be accepted; lists problems
+    │   ├── MalformedBody       not the JSON we take
+    │   ├── BodyTooLarge
+    │   ├── UnsupportedMediaType
+    │   └── SchemaRejected      JSON, but not a decision request
+    ├── Overloaded              healthy and full
+    ├── NotServing              cannot serve
+    │   ├── Starting
+    │   ├── Draining
+    │   └── EngineDead
+    ├── DeadlineExceeded        accepted, not finished in time
+    └── InternalError           our bug
+
+`app.canvas.errors` is the other tree; both are in the table of `app.problems`.
+"""
+
+from __future__ import annotations
+
+from app.canvas.errors import Problem
+
+
+class ServiceError(Exception):
+    """Base of everything the service refuses or fails at."""
+
+
+class RequestRejected(ServiceError):
+    """The request cannot be accepted."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__(type(self).__name__)
+        self.problems = problems
+
+
+class MalformedBody(RequestRejected):
+    """The body is not JSON as we take it."""
+
+
+class BodyTooLarge(RequestRejected):
+    """The body is over the byte limit."""
+
+
+class UnsupportedMediaType(RequestRejected):
+    """The body is not declared as JSON, or is encoded."""
+
+
+class SchemaRejected(RequestRejected):
+    """The body is JSON but not a decision request."""
+
+
+class Overloaded(ServiceError):
+    """As many requests as allowed are being served."""
+
+
+class NotServing(ServiceError):
+    """This process cannot serve now."""
+
+
+class Starting(NotServing):
+    """The engine is not ready yet."""
+
+
+class Draining(NotServing):
+    """The process is shutting down."""
+
+
+class EngineDead(NotServing):
+    """The engine failed and this process will exit."""
+
+
+class DeadlineExceeded(ServiceError):
+    """The request was not finished in time."""
+
+
+class InternalError(ServiceError):
+    """A broken invariant."""

@@ -1,0 +1,30 @@
+"""Which decision function answered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+
+from app.canvas.prompt import PROMPT_LAYOUT_VERSION
+from engine.protocol import EngineInfo
+
+# What can move a logprob or a token. The model's name and the engine's limits cannot.
+DECIDING_FIELDS = (
+    "weights_digest",
+    "revision",
+    "vllm_version",
+    "torch_version",
+    "plugin_version",
+    "dtype",
+    "cpu_features",
+    "threads",
+    "fused_reads",
+)
+
+
+def fingerprint(info: EngineInfo) -> str:
+    """A hash of everything that decides an answer: two answers with one fingerprint come from one decision function."""
+    parts = {name: value for name, value in asdict(info).items() if name in DECIDING_FIELDS}
+    parts["prompt_layout_version"] = PROMPT_LAYOUT_VERSION
+    return "sha256:" + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,69 @@
+"""Every collector of ours, on one registry. Label values come from closed sets only."""
+
+from __future__ import annotations
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from app.canvas.decision import Answer
+from app.canvas.distribution import entropy_nats
+from engine.protocol import ReadResult
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
+SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+NATS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+READS = (1, 2, 4, 8, 16, 32)
+
+
+class Metrics:
+    """What operators see of this process. One instance per application."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self.requests = Counter("decide_requests", "Requests answered.", ["route", "status"], registry=registry)
+        self.request_seconds = Histogram(
+            "decide_request_seconds", "Wall time of a request.", ["route"], buckets=SECONDS, registry=registry
+        )
+        self.reads = Counter("decide_reads", "Canvas reads, by path.", ["path"], registry=registry)
+        self.engine_steps = Counter("decide_engine_steps", "Engine steps that reads took part in.", registry=registry)
+        self.engine_step_seconds = Histogram(
+            "decide_engine_step_seconds", "Wall time of an engine step.", buckets=SECONDS, registry=registry
+        )
+        self.reads_per_decision = Histogram(
+            "decide_reads_per_decision", "Reads a decision took.", buckets=READS, registry=registry
+        )
+        self.entropy = Histogram(
+            "decide_entropy", "Normalised entropy of answers.", ["kind"], buckets=SHARES, registry=registry
+        )
+        self.entropy_nats = Histogram(
+            "decide_entropy_nats", "Entropy of answers, in nats.", ["kind"], buckets=NATS, registry=registry
+        )
+        self.outcomes = Counter("decide_outcomes", "Decisions, by outcome.", ["outcome"], registry=registry)
+        self.stop_reasons = Counter("decide_stop_reasons", "Why reading stopped.", ["reason"], registry=registry)
+        self.prompt_tokens = Counter("decide_prompt_tokens", "Prompt tokens of reads.", registry=registry)
+        self.cached_tokens = Counter(
+            "decide_cached_tokens", "Prompt tokens that the prefix cache spared.", registry=registry
+        )
+        self.inflight = Gauge("decide_inflight", "Requests being served.", registry=registry)
+        self.rejected = Counter("decide_rejected", "Requests turned away.", ["reason"], registry=registry)
+        self._last_engine_step = 0
+
+    def observe_read(self, result: ReadResult, *, path: str) -> None:
+        """Count a read and the engine steps it was the first to report."""
+        self.reads.labels(path).inc()
+        self.prompt_tokens.inc(result.prompt_tokens)
+        self.cached_tokens.inc(result.cached_tokens)
+        for step in result.engine_steps:
+            # Reads share steps, and each reports all of its own.
+            if step.index > self._last_engine_step:
+                self.engine_step_seconds.observe(step.seconds)
+                self.engine_steps.inc()
+                self._last_engine_step = step.index
+
+    def observe_answer(self, answer: Answer) -> None:
+        """Record how sure an answer is."""
+        self.entropy.labels(answer.question.kind).observe(answer.entropy)
+        self.entropy_nats.labels(answer.question.kind).observe(entropy_nats(answer.probabilities))
+
+    def exposition(self) -> bytes:
+        """Ours and vLLM's own (`vllm:*`, on the client library's global registry), in the text format."""
+        return generate_latest(self.registry) + generate_latest(REGISTRY)

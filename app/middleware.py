@@ -1,0 +1,78 @@
+"""Pure ASGI middleware around every request: its id, its metrics, its log line, and the last line of defence.
+
+Not Starlette's `BaseHTTPMiddleware`, behind which a client's disconnect is never seen. And not Starlette's handler for
+`Exception`: it stands outside every middleware and raises again, so the server prints the exception's message, which
+can quote a request.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.logging import log
+from app.metrics import Metrics
+from app.problems import answer_problem
+
+UNMATCHED_ROUTE = "unmatched"
+REQUEST_ID_HEADER = b"x-request-id"
+
+
+class RequestBoundary:
+    """Outermost: gives a request its id, answers what nobody handled, counts and logs every request once."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope["onestep.request_id"] = f"req_{secrets.token_hex(12)}"
+        answer = _Answer(scope, send)
+        started = time.perf_counter()
+        try:
+            await self._app(scope, receive, answer.send)
+        except Exception as error:
+            log(logging.ERROR, "unhandled error", error=error, request_id=scope["onestep.request_id"])
+            if not answer.status:
+                await answer_problem(Request(scope), error)(scope, receive, answer.send)
+        finally:
+            self._record(scope, answer.status or 499, time.perf_counter() - started)
+
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", UNMATCHED_ROUTE)
+        self._metrics.requests.labels(route, str(status)).inc()
+        self._metrics.request_seconds.labels(route).observe(seconds)
+        level = logging.DEBUG if route in ("/health", "/metrics") else logging.INFO
+        log(
+            level,
+            "request",
+            request_id=scope["onestep.request_id"],
+            route=route,
+            status=status,
+            seconds=seconds,
+        )
+
+
+class _Answer:
+    """Watches an answer being sent and adds the request's id to it."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._request_id: str = scope["onestep.request_id"]
+        self._send = send
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message = {
+                **message,
+                "headers": [*message["headers"], (REQUEST_ID_HEADER, self._request_id.encode())],
+            }
+        await self._send(message)

@@ -1,0 +1,164 @@
+"""Errors to answers: one table, one envelope (RFC 9457)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from app import errors
+from app.canvas import errors as canvas_errors
+from app.canvas.errors import Problem
+from app.wire import ProblemDocument, ProblemItem
+from engine import protocol
+
+MEDIA_TYPE = "application/problem+json"
+# Spread out, so that clients turned away together do not come back together.
+RETRY_AFTER_SECONDS = (1, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """How one error is answered.
+
+    Attributes:
+        code: last part of the problem's `type`, stable.
+        detail: what happened and what to do, for every request alike.
+        may_retry: whether the answer carries `Retry-After`.
+    """
+
+    status: int
+    code: str
+    title: str
+    detail: str
+    may_retry: bool = False
+
+
+INTERNAL = Row(
+    status=500,
+    code="internal",
+    title="Internal error",
+    detail="This is a bug of the service; nothing was decided.",
+)
+DEAD = Row(
+    status=503,
+    code="engine_dead",
+    title="Engine dead",
+    detail="The engine of this replica failed; the replica will be replaced.",
+    may_retry=True,
+)
+TABLE: dict[type[Exception], Row] = {
+    errors.MalformedBody: Row(
+        status=400,
+        code="malformed_body",
+        title="Malformed body",
+        detail="The body is not JSON as it is taken here.",
+    ),
+    errors.BodyTooLarge: Row(
+        status=413, code="body_too_large", title="Body too large", detail="The body is over the byte limit."
+    ),
+    errors.UnsupportedMediaType: Row(
+        status=415,
+        code="unsupported_media_type",
+        title="Unsupported media type",
+        detail="Only plain JSON bodies are taken.",
+    ),
+    errors.SchemaRejected: Row(
+        status=422,
+        code="schema_rejected",
+        title="Not a decision request",
+        detail="Fields of the body are missing, unknown or of the wrong type.",
+    ),
+    canvas_errors.RubricRejected: Row(
+        status=422,
+        code="rubric_rejected",
+        title="Rubric rejected",
+        detail="The rubric is outside the closed subset of JSON Schema that is understood here.",
+    ),
+    canvas_errors.PromptTooLong: Row(
+        status=422,
+        code="prompt_too_long",
+        title="Prompt too long",
+        detail="Rubric and state together are longer than the model's context.",
+    ),
+    errors.Overloaded: Row(
+        status=429,
+        code="overloaded",
+        title="Overloaded",
+        detail="This replica is healthy and full.",
+        may_retry=True,
+    ),
+    errors.Starting: Row(
+        status=503, code="starting", title="Starting", detail="The engine is not ready yet.", may_retry=True
+    ),
+    errors.Draining: Row(
+        status=503, code="draining", title="Draining", detail="This replica is shutting down.", may_retry=True
+    ),
+    errors.EngineDead: DEAD,
+    protocol.EngineDied: DEAD,
+    errors.DeadlineExceeded: Row(
+        status=504,
+        code="deadline_exceeded",
+        title="Deadline exceeded",
+        detail="The request was accepted but not finished in time.",
+    ),
+    errors.InternalError: INTERNAL,
+    canvas_errors.NonFiniteLogprobs: INTERNAL,
+    canvas_errors.UnfitTokenizer: INTERNAL,
+    protocol.EngineStartFailed: INTERNAL,
+    protocol.ReadFailed: INTERNAL,
+}
+HTTP_ROWS: dict[int, Row] = {
+    404: Row(status=404, code="not_found", title="Not found", detail="There is no such route."),
+    405: Row(status=405, code="method_not_allowed", title="Method not allowed", detail="See the Allow header."),
+}
+
+
+def row_of(error: Exception) -> Row:
+    """The table's row for an error; anything the table does not know is our bug."""
+    if isinstance(error, HTTPException):
+        return HTTP_ROWS.get(error.status_code, INTERNAL)
+    return next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), INTERNAL)
+
+
+def answer_problem(request: Request, error: Exception) -> JSONResponse:
+    """The problem document for an error."""
+    row = row_of(error)
+    headers = dict(getattr(error, "headers", None) or {})
+    if row.may_retry:
+        headers["Retry-After"] = str(random.randint(*RETRY_AFTER_SECONDS))  # noqa: S311 - jitter, not a secret
+    return JSONResponse(
+        _document(row, instance_of(request.scope), _problems(error)).model_dump(),
+        status_code=row.status,
+        headers=headers,
+        media_type=MEDIA_TYPE,
+    )
+
+
+def instance_of(scope: Mapping[str, object]) -> str:
+    """The id of a request, as its problem document names it."""
+    return f"urn:onestep:request:{scope.get('onestep.request_id', 'unknown')}"
+
+
+def _document(row: Row, instance: str, problems: tuple[Problem, ...]) -> ProblemDocument:
+    return ProblemDocument(
+        type=f"urn:onestep:problem:{row.code}",
+        title=row.title,
+        status=row.status,
+        detail=row.detail,
+        instance=instance,
+        errors=[ProblemItem(pointer=p.pointer, code=p.code, message=p.message) for p in problems],
+    )
+
+
+def _problems(error: Exception) -> tuple[Problem, ...]:
+    if isinstance(error, errors.RequestRejected | canvas_errors.RubricRejected):
+        return error.problems
+    if isinstance(error, canvas_errors.PromptTooLong):
+        message = f"prompt and canvas need {error.needed_tokens} tokens, {error.limit_tokens} are served"
+        return (Problem(pointer="/state", code="prompt_too_long", message=message),)
+    return ()

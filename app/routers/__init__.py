@@ -1,0 +1,1 @@
+"""The routes. Each is thin: wire in, service, wire out."""

@@ -1,0 +1,38 @@
+"""GET /health: may this replica be sent requests?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from app.lifecycle import Lifecycle
+from app.routers.state import Serving
+from app.settings import Settings
+
+router = APIRouter()
+
+NOT_READY: dict[int | str, dict[str, Any]] = {
+    503: {"description": "Not ready; `phase` says where the process is in its life."}
+}
+
+
+@router.get("/health", responses=NOT_READY)
+async def health(request: Request) -> JSONResponse:
+    """200 only when ready: a real decision was made at start-up and the engine lives. `/decide` answers 503 exactly
+    when this does."""
+    lifecycle: Lifecycle = request.state.lifecycle
+    body: dict[str, Any] = {"phase": lifecycle.phase.value}
+    serving: Serving = request.state.serving
+    if serving.info is not None:
+        body |= asdict(serving.info) | {"fingerprint": serving.fingerprint}
+        del body["weights_digest"]
+    body["limits"] = _limits(request.state.settings)
+    return JSONResponse(body, status_code=200 if lifecycle.is_ready else 503)
+
+
+def _limits(settings: Settings) -> dict[str, float]:
+    names = ("max_inflight", "deadline_seconds", "body_limit_bytes", "max_num_seqs", "max_batched_tokens")
+    return {name: getattr(settings, name) for name in names}

@@ -1,0 +1,43 @@
+"""What the lifespan hands to every request."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from starlette.requests import Request
+
+from app.decisions import DecisionService
+from app.lifecycle import Lifecycle
+from app.metrics import Metrics
+from app.settings import Settings
+from engine.protocol import EngineInfo
+
+
+class Serving:
+    """What exists once the engine is up; empty before."""
+
+    def __init__(self) -> None:
+        self.service: DecisionService | None = None
+        self.info: EngineInfo | None = None
+        self.fingerprint: str | None = None
+
+
+class State(TypedDict):
+    """Lifespan state; Starlette copies it to `request.state`."""
+
+    settings: Settings
+    lifecycle: Lifecycle
+    metrics: Metrics
+    serving: Serving
+
+
+def service_of(request: Request) -> DecisionService:
+    """The decision service.
+
+    Raises:
+        NotServing: in any phase but READY.
+    """
+    request.state.lifecycle.require_ready()
+    serving: Serving = request.state.serving
+    assert serving.service is not None, "ready without a service; this is a bug"
+    return serving.service

@@ -1,0 +1,106 @@
+"""What an engine is started with, and how that is said to vLLM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Dtype = Literal["auto", "bfloat16", "float32"]
+
+# The service and the scheduler need a CPU of their own: model threads that share it wait for each other at every
+# barrier (two CPUs: p95 of a read 3 times lower with one model thread than with two).
+RESERVED_CPUS = 1
+# Below this many CPUs, pinning each thread to a core costs more than it gives.
+PINNING_MIN_CPUS = 8
+SMALL_KV_CACHE_GIB, LARGE_KV_CACHE_GIB = 1, 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """Everything an engine needs to know before it starts.
+
+    Attributes:
+        checkpoint: a checkpoint folder or a Hugging Face repository.
+        name: what the model is called in answers.
+        canvas_length: widest canvas of a read, in tokens.
+        max_model_len: prompt plus canvas of a read, in tokens.
+        max_num_seqs: reads in one engine step.
+        max_batched_tokens: tokens in one engine step.
+        kv_cache_gib: memory for the KV cache, in whole GiB; None: by the size of the checkpoint.
+        block_size: tokens in a KV block; prefix-cache hits come in whole blocks.
+    """
+
+    checkpoint: str
+    name: str
+    revision: str | None
+    dtype: Dtype
+    canvas_length: int
+    max_model_len: int
+    max_num_seqs: int
+    max_batched_tokens: int
+    kv_cache_gib: int | None
+    block_size: int
+
+
+def choose_kv_cache_gib(settings: EngineSettings, weight_bytes: int) -> int:
+    """Memory for the KV cache: as set, else little for a small checkpoint and several full contexts for a large one."""
+    if settings.kv_cache_gib is not None:
+        return settings.kv_cache_gib
+    return SMALL_KV_CACHE_GIB if weight_bytes < 1 << 30 else LARGE_KV_CACHE_GIB
+
+
+def model_threads(cpus: int) -> int:
+    """Threads the model computes with."""
+    return max(1, cpus - RESERVED_CPUS)
+
+
+def engine_arguments(settings: EngineSettings, folder: Path, dtype: str) -> dict[str, Any]:
+    """Arguments of vLLM's `AsyncEngineArgs`."""
+    return {
+        "model": str(folder),
+        # The service tokenises; vLLM never sees text.
+        "skip_tokenizer_init": True,
+        "dtype": dtype,
+        "max_model_len": settings.max_model_len,
+        "max_num_seqs": settings.max_num_seqs,
+        "max_num_batched_tokens": settings.max_batched_tokens,
+        "enable_prefix_caching": True,
+        "block_size": settings.block_size,
+        "diffusion_config": {"canvas_length": settings.canvas_length},
+        "scheduler_cls": "engine.scheduler.CanvasScheduler",
+        "async_scheduling": False,
+        # Compiled code is compiled again for shapes it has not seen, for seconds, while a caller waits.
+        "enforce_eager": True,
+        "enable_log_requests": False,
+        "disable_log_stats": False,
+        "trust_remote_code": False,
+        "use_tqdm_on_load": False,
+    }
+
+
+def engine_environment(kv_cache_gib: int, cpus: int) -> dict[str, str]:
+    """Environment that vLLM and its processes must run under. It overrules what the operator's shell has set.
+
+    The log level is pinned: at DEBUG vLLM logs prompts (vllm-project/vllm#26713).
+    """
+    return {
+        "VLLM_PLUGINS": "onestep",
+        "VLLM_USE_V2_MODEL_RUNNER": "1",
+        "VLLM_CPU_KVCACHE_SPACE": str(kv_cache_gib),
+        "VLLM_CPU_OMP_THREADS_BIND": "auto" if cpus >= PINNING_MIN_CPUS else "nobind",
+        "VLLM_CPU_NUM_OF_RESERVED_CPU": str(RESERVED_CPUS),
+        "OMP_NUM_THREADS": str(model_threads(cpus)),
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "VLLM_CONFIGURE_LOGGING": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        # vLLM compiles a few sampler functions even in eager mode, again for every new shape.
+        "TORCHDYNAMO_DISABLE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        # Messages of libraries that no operator can act on.
+        "TRANSFORMERS_VERBOSITY": "error",
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
+        "TORCH_LOGS": "-all",
+        "PYTHONWARNINGS": "ignore::FutureWarning",
+    }
