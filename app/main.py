@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import psutil
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -145,7 +146,6 @@ class Startup:
         Raises:
             UnfitTokenizer, EngineStartFailed: it cannot be.
         """
-        started = time.perf_counter()
         planner = await asyncio.to_thread(self._planner)
         info = await self.engine.start()
         service = self._service(planner, info)
@@ -154,7 +154,7 @@ class Startup:
         log(
             logging.INFO,
             "ready",
-            seconds=round(time.perf_counter() - started, 1),
+            seconds=round(time.time() - psutil.Process().create_time(), 1),
             model=info.model,
             dtype=info.dtype,
             fingerprint=fingerprint(info),

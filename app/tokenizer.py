@@ -53,7 +53,7 @@ class CheckpointTokenizer:
             rendered = _render(tokenizer)
         except Exception as error:
             raise UnfitTokenizer(
-                f"the checkpoint's tokenizer or chat template cannot be used ({type(error).__name__})"
+                f"the checkpoint's tokenizer or chat template cannot be used ({type(error).__name__}: {error})"
             ) from error
         if tokenizer.pad_token is None:
             raise UnfitTokenizer("the checkpoint's tokenizer has no pad token")

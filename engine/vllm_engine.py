@@ -61,8 +61,9 @@ class VllmEngine:
             await self.close()
             if isinstance(error, EngineStartFailed):
                 raise
+            # Nobody has asked anything yet, so the message can quote no request.
             raise EngineStartFailed(
-                f"vLLM could not start ({type(error).__name__}); its own message is in the log above"
+                f"vLLM could not start ({type(error).__name__}: {error}); what its processes say is in the log above"
             ) from error
 
     async def read(self, request: ReadRequest) -> ReadResult:

@@ -65,15 +65,37 @@ class HuggingFaceReference:
         model.train(False)
         return cls(model)
 
-    def slot_logits(self, prompt_token_ids: Sequence[int], canvas_token_ids: Sequence[int]) -> NDArray[np.float32]:
-        """Return the logits [canvas, vocabulary] of one first denoising step: softcap on, temperature 1."""
+    def slot_logits(
+        self,
+        prompt_token_ids: Sequence[int],
+        canvas_token_ids: Sequence[int],
+        *,
+        window_each_row: bool = False,
+    ) -> NDArray[np.float32]:
+        """Return the logits [canvas, vocabulary] of one first denoising step: softcap on, temperature 1.
+
+        With `window_each_row`, sliding layers see what vLLM lets them see; see the module's docstring.
+        """
+        masks = self._masks_of_vllm(len(prompt_token_ids), len(canvas_token_ids)) if window_each_row else None
         with torch.inference_mode():
             output = self.model(
                 input_ids=torch.tensor([list(prompt_token_ids)]),
                 decoder_input_ids=torch.tensor([list(canvas_token_ids)]),
+                decoder_attention_mask=masks,
             )
         logits: NDArray[np.float32] = output.logits[0].numpy()
         return logits
+
+    def _masks_of_vllm(self, prompt_tokens: int, canvas_tokens: int) -> dict[str, torch.Tensor]:
+        """Masks [1, 1, canvas, keys] under which each canvas row has a sliding window of its own, as in vLLM."""
+        window = self.model.config.get_text_config().sliding_window
+        total = prompt_tokens + canvas_tokens
+        first_cached = max(0, prompt_tokens - (window - 1))
+        rows, keys = torch.arange(prompt_tokens, total), torch.arange(first_cached, total)
+        return {
+            "sliding_attention": ((rows[:, None] - keys[None]).abs() < window)[None, None],
+            "full_attention": torch.ones(1, 1, canvas_tokens, total, dtype=torch.bool),
+        }
 
     def label_probabilities(
         self,

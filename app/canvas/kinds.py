@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol, TypeGuard
 
 from app.canvas.json import Json, JsonScalar, to_text
+from app.canvas.keyword import CONSTRAINING
 from app.canvas.question import Kind, Option
 
 MAX_SCORE_LEVELS = 10
@@ -147,8 +148,9 @@ def _const_option(branch: Json, path: tuple[str | int, ...], complain: Complaint
     if not isinstance(branch, Mapping) or not is_scalar(value):
         complain(path, "bad_option", 'must be an object with a scalar "const"')
         return None
-    for keyword in branch.keys() - {"const", "title", "description"}:
-        complain((*path, keyword), "unsupported_keyword", 'an option takes "const", "title" and "description" only')
+    for keyword in branch:
+        if keyword in CONSTRAINING and keyword != "const":
+            complain((*path, keyword), "unsupported_keyword", 'an option is a "const" and nothing that constrains it')
     texts = {}
     for keyword in ("title", "description"):
         text = branch.get(keyword, "")

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 from app.canvas.errors import Problem, RubricRejected
 from app.canvas.json import Json, pointer
+from app.canvas.keyword import CONSTRAINING
 from app.canvas.kinds import KINDS, QuestionKind, one_line
 from app.canvas.question import Option, Question
 
-# Every keyword of drafts 3 to 2020-12 that can make an instance invalid, or that pulls in another schema.
-CONSTRAINING = frozenset(["$ref"])
 ROOT_KEYWORDS = frozenset({"type", "properties", "required", "additionalProperties"})
 JSON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),

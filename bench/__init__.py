@@ -1,0 +1,1 @@
+"""Measurements of a running service. `python -m bench --help` lists them."""

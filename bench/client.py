@@ -1,0 +1,49 @@
+"""A client that times what it asks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """One answered request: wall time at the client, and the engine's part of it as the answer states it."""
+
+    wall_ms: float
+    engine_ms: float
+
+    @property
+    def overhead_ms(self) -> float:
+        """Wall time outside engine steps."""
+        return self.wall_ms - self.engine_ms
+
+
+async def ask(client: httpx.AsyncClient, body: dict[str, Any]) -> Timed:
+    """Ask one request and wait for its answer."""
+    started = time.perf_counter()
+    response = await client.post("/decide", json=body)
+    wall_ms = (time.perf_counter() - started) * 1000
+    return Timed(wall_ms=wall_ms, engine_ms=response.raise_for_status().json()["timing"]["engine_ms"])
+
+
+async def ask_together(client: httpx.AsyncClient, bodies: Sequence[dict[str, Any]]) -> list[Timed]:
+    """Ask several requests at once."""
+    return await asyncio.gather(*(ask(client, body) for body in bodies))
+
+
+def connect(url: str) -> httpx.AsyncClient:
+    """A client of a running service."""
+    return httpx.AsyncClient(base_url=url, timeout=120)
+
+
+def quantiles(name: str, values: Sequence[float]) -> str:
+    """A line of a table: p50, p95 and maximum, in milliseconds."""
+    ordered = sorted(values)
+    at = [ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.95, 1.0)]
+    return f"{name:32} p50 {at[0]:8.2f}   p95 {at[1]:8.2f}   max {at[2]:8.2f} ms   n {len(ordered)}"

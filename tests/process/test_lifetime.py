@@ -1,0 +1,101 @@
+"""From start to end of the process: what it answers meanwhile, how it exits, what it leaves behind."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.cases import HEADACHE
+from tests.server import ServerProcess
+
+DEV_SHM = Path("/dev/shm")
+
+
+def shared_memory() -> set[str]:
+    """Names of the shared memory segments of this machine."""
+    return {path.name for path in DEV_SHM.iterdir()}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A real server of this test's own."""
+    with ServerProcess(tmp_path / "log", DECIDE_DTYPE="float32") as server:
+        yield server
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -9)])
+def test_no_process_outlives_the_server(server: ServerProcess, number: signal.Signals, exit_code: int) -> None:
+    """R9, R14: however the server ends, 30 s later nothing of the engine is left, its shared memory included."""
+    before = shared_memory()
+    server.wait_until_ready()
+    assert len(server.engine_processes()) == 2
+    assert server.decide(HEADACHE).status_code == 200
+    assert server.stop(number) == exit_code
+    assert server.survivors() == []
+    assert shared_memory() <= before
+
+
+@pytest.mark.engine
+def test_sigterm_while_loading(server: ServerProcess) -> None:
+    """R11, R12: before it is ready every answer is 503, and a SIGTERM then leaves nothing either."""
+    server.wait_for(lambda: server.health_status() == 503, 60)
+    refused = server.decide(HEADACHE)
+    assert (refused.status_code, refused.json()["type"]) == (503, "urn:onestep:problem:starting")
+    assert "retry-after" in refused.headers
+    server.wait_for(lambda: len(server.engine_processes()) >= 1, 60)
+    assert server.stop(signal.SIGTERM) == 0
+    assert server.survivors() == []
+
+
+@pytest.mark.engine
+def test_engine_killed(server: ServerProcess) -> None:
+    """R13: kill -9 the EngineCore, and the process ends with an exit code that says so."""
+    server.wait_until_ready()
+    (core,) = [process for process in server.engine_processes() if "EngineCore" in " ".join(process.cmdline())]
+    core.kill()
+    assert server.running.wait(30) == 1
+    assert server.survivors() == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({"DECIDE_PORT": "none"}, "DECIDE_PORT must be an integer from 1 to 65535"),
+        ({"DECIDE_PROT": "8000"}, "DECIDE_PROT is not a setting of this version"),
+        ({"DECIDE_MODEL": "/nowhere/at/all"}, "DECIDE_MODEL is neither a folder nor a repository"),
+    ],
+    ids=["bad value", "unknown setting", "no checkpoint"],
+)
+def test_could_not_start(tmp_path: Path, environment: dict[str, str], reason: str) -> None:
+    """R9: exit code 3 and one sentence that says what to change."""
+    with ServerProcess(tmp_path / "log", **environment) as server:
+        assert server.running.wait(60) == 3
+    assert reason in server.log.read_text()
+
+
+def test_port_in_use(tmp_path: Path) -> None:
+    """R9: a port that is taken is a failed start."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        with ServerProcess(tmp_path / "log", DECIDE_ENGINE="fake", DECIDE_PORT=port) as server:
+            assert server.running.wait(60) == 3
+    assert "cannot listen" in server.log.read_text()
+
+
+def test_accepted_requests_finish(tmp_path: Path) -> None:
+    """R8, in part: a connection that is open when SIGTERM arrives does not keep the process from ending cleanly."""
+    with ServerProcess(tmp_path / "log", DECIDE_ENGINE="fake") as server:
+        server.wait_until_ready()
+        with httpx.Client(base_url=server.url) as client:
+            assert client.post("/decide", json=HEADACHE).status_code == 200
+            assert server.stop(signal.SIGTERM) == 0
+    assert not psutil.pid_exists(server.running.pid)
