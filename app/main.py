@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
@@ -150,6 +151,7 @@ class Startup:
         info = await self.engine.start()
         service = self._service(planner, info)
         await service.decide_unguarded(FIRST_DECISION)
+        _freeze_heap()
         self.lifecycle.enter(Phase.READY)
         log(
             logging.INFO,
@@ -186,6 +188,12 @@ class Startup:
             cached_plans=settings.rubric_cache_entries,
         )
         return serving.service
+
+
+def _freeze_heap() -> None:
+    """Take what start-up made out of the garbage collector's sight: a full pass over it holds requests up."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _supervise(start: Startup, on_failure: OnFailure) -> None:

@@ -13,15 +13,21 @@ import httpx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """One answered request: wall time at the client, and the engine's part of it as the answer states it."""
+    """One answered request: wall time at the client, and what the answer says of the service and of the engine."""
 
     wall_ms: float
+    total_ms: float
     engine_ms: float
 
     @property
     def overhead_ms(self) -> float:
-        """Wall time outside engine steps."""
+        """Wall time outside engine steps, this client's own work included."""
         return self.wall_ms - self.engine_ms
+
+    @property
+    def service_overhead_ms(self) -> float:
+        """Time in the service outside engine steps, from the parsed request to the decision."""
+        return self.total_ms - self.engine_ms
 
 
 async def ask(client: httpx.AsyncClient, body: dict[str, Any]) -> Timed:
@@ -29,7 +35,8 @@ async def ask(client: httpx.AsyncClient, body: dict[str, Any]) -> Timed:
     started = time.perf_counter()
     response = await client.post("/decide", json=body)
     wall_ms = (time.perf_counter() - started) * 1000
-    return Timed(wall_ms=wall_ms, engine_ms=response.raise_for_status().json()["timing"]["engine_ms"])
+    timing = response.raise_for_status().json()["timing"]
+    return Timed(wall_ms=wall_ms, total_ms=timing["total_ms"], engine_ms=timing["engine_ms"])
 
 
 async def ask_together(client: httpx.AsyncClient, bodies: Sequence[dict[str, Any]]) -> list[Timed]:

@@ -32,5 +32,6 @@ async def measure_overhead(url: str) -> str:
             quantiles("wall time at the client", [one.wall_ms for one in timed]),
             quantiles("engine steps", [one.engine_ms for one in timed]),
             quantiles("outside engine steps", [one.overhead_ms for one in timed]),
+            quantiles("outside engine steps, in service", [one.service_overhead_ms for one in timed]),
         )
     )

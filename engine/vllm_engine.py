@@ -68,8 +68,11 @@ class VllmEngine:
 
     async def read(self, request: ReadRequest) -> ReadResult:
         """One engine request: the prompt in causal mode, then one denoising step over the canvas."""
+        from vllm.inputs import tokens_input
+
         llm = self._alive()
-        prompt = {"prompt_token_ids": list(request.prompt_token_ids)}
+        # Already in the engine's form: raw prompts take a detour through a thread pool.
+        prompt = tokens_input(list(request.prompt_token_ids))
         try:
             outputs = [o async for o in llm.generate(prompt, _sampling_params(request), request.request_id)]
         except Exception as error:
@@ -178,6 +181,7 @@ def _sampling_params(request: ReadRequest) -> Any:
     return SamplingParams(
         max_tokens=width,
         detokenize=False,
+        skip_clone=True,
         output_kind=RequestOutputKind.FINAL_ONLY,
         logprob_token_ids=list(request.label_token_ids),
         extra_args={
