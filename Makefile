@@ -32,7 +32,7 @@ check: $(venv)/dev.done $(venv)/project.done ## Check format, lint, types and im
 	@$(venv)/bin/lint-imports --no-logo
 
 lock: ## Write the lock files anew from pyproject.toml; UPGRADE=1 takes the newest versions
-	@$(PYTHON) tools/lock.py $(if $(UPGRADE),--upgrade) $(LOCK_PYTHONS)
+	@$(PYTHON) .ci/lock.py $(if $(UPGRADE),--upgrade) $(LOCK_PYTHONS)
 
 setup: $(venv)/dev.done $(venv)/project.done ## Install everything into .venv
 	@echo "Ready: make serve, make test, make check."

@@ -36,9 +36,10 @@ class Server(uvicorn.Server):
         self.exit_code = EXIT_OK
 
     def fail(self, exit_code: int) -> None:
-        """End the process with this code."""
-        self.exit_code = exit_code
-        self.should_exit = True
+        """End the process with this code, unless it is ending already."""
+        if not self.should_exit:
+            self.exit_code = exit_code
+            self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

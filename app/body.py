@@ -107,7 +107,7 @@ def _finite_float(text: str) -> float:
 
 
 def _short_integer(text: str) -> int:
-    if len(text) > MAX_INTEGER_DIGITS:
+    if len(text.lstrip("-")) > MAX_INTEGER_DIGITS:
         raise _malformed("number_too_long", f"an integer may have {MAX_INTEGER_DIGITS} digits")
     return int(text)
 

@@ -10,8 +10,10 @@ import hashlib
 import json
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ParamSpec, TypeVar
 
 from cachetools import LRUCache
 
@@ -20,13 +22,17 @@ from app.canvas.decision import Answer, Outcome, answer, decision_of
 from app.canvas.distribution import normalise
 from app.canvas.json import Json, JsonScalar
 from app.canvas.plan import Plan, Planner, SeededRead, label_token_ids
+from app.canvas.prompt import state_text
 from app.errors import DeadlineExceeded, InternalError
-from app.lifecycle import Lifecycle
+from app.lifecycle import Lifecycle, Phase
 from app.metrics import Metrics
-from engine.protocol import CanvasSlot, Engine, ReadRequest, ReadResult
+from engine.protocol import CanvasSlot, Engine, EngineDied, ReadRequest, ReadResult
 
-# Longer states are tokenised off the event loop, so that a long one does not hold up everybody else's answer.
-INLINE_STATE_CHARS = 20_000
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Longer texts are tokenised off the event loop, so that a long one does not hold up everybody else's answer.
+INLINE_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,37 +129,41 @@ class DecisionService:
         with self._admission.permit(), self._metrics.inflight.track_inprogress():
             try:
                 async with asyncio.timeout(self._deadline_seconds(request)):
-                    return await self.decide_unguarded(request)
+                    decision = await self.decide_unguarded(request)
             except TimeoutError:
                 raise DeadlineExceeded from None
+            except EngineDied:
+                # Now, not when the engine is next looked at: `/health` says no whenever this does.
+                self._lifecycle.enter(Phase.FAILED)
+                raise
+        self._count(decision)
+        return decision
 
     async def decide_unguarded(self, request: DecisionRequest) -> Decision:
-        """Decide without admission or deadline: the start-up decision, made before anything else is served."""
+        """Decide without admission, deadline or count: the start-up decision, made before anything else is served."""
         started = time.perf_counter()
-        plan = self._plan(request)
+        plan = await self._plan(request)
         seeded = await self._seed_read(plan, request)
         read = await self._engine.read(_read_request(plan, seeded))
         answers = self._answers(plan, read, request)
-        decision = self._conclude(plan, answers, seeded, read, started)
-        self._count(decision)
-        return decision
+        return self._conclude(plan, answers, seeded, read, started)
 
     def _deadline_seconds(self, request: DecisionRequest) -> float:
         limit = self._defaults.deadline_seconds
         return limit if request.deadline_seconds is None else min(limit, request.deadline_seconds)
 
-    def _plan(self, request: DecisionRequest) -> Plan:
-        key = hashlib.sha256(json.dumps([request.rubric, request.instructions]).encode()).digest()
+    async def _plan(self, request: DecisionRequest) -> Plan:
+        text = json.dumps([request.rubric, request.instructions])
+        key = hashlib.sha256(text.encode()).digest()
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self._planner.plan(request.rubric, request.instructions)
+            plan = await _beside_the_loop(text, self._planner.plan, request.rubric, request.instructions)
+            self._plans[key] = plan
         return plan
 
     async def _seed_read(self, plan: Plan, request: DecisionRequest) -> SeededRead:
-        seed_read, arguments = self._planner.seed_read, (plan, request.state, request.seed)
-        if _is_short(request.state):
-            return seed_read(*arguments)
-        return await asyncio.to_thread(seed_read, *arguments)
+        text = state_text(request.state)
+        return await _beside_the_loop(text, self._planner.seed_read, plan, text, request.seed)
 
     def _answers(self, plan: Plan, read: ReadResult, request: DecisionRequest) -> tuple[Answer, ...]:
         asked = request.entropy_threshold
@@ -191,8 +201,11 @@ class DecisionService:
         self._metrics.reads_per_decision.observe(1)
 
 
-def _is_short(state: Json) -> bool:
-    return isinstance(state, str) and len(state) <= INLINE_STATE_CHARS
+async def _beside_the_loop(text: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do work whose cost grows with a text: a short text's at once, a long one's in a thread."""
+    if len(text) <= INLINE_CHARS:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)
 
 
 def _read_request(plan: Plan, seeded: SeededRead) -> ReadRequest:

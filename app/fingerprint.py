@@ -11,7 +11,7 @@ from engine.protocol import EngineInfo
 
 # What can move a logprob or a token. The model's name and the engine's limits cannot.
 DECIDING_FIELDS = (
-    "weights_digest",
+    "checkpoint_digest",
     "revision",
     "vllm_version",
     "torch_version",

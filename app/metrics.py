@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cachetools import LRUCache
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from app.canvas.decision import Answer
@@ -12,6 +13,8 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 NATS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 READS = (1, 2, 4, 8, 16, 32)
+# More steps than any read takes part in.
+REMEMBERED_STEPS = 4096
 
 
 class Metrics:
@@ -45,7 +48,7 @@ class Metrics:
         )
         self.inflight = Gauge("decide_inflight", "Requests being served.", registry=registry)
         self.rejected = Counter("decide_rejected", "Requests turned away.", ["reason"], registry=registry)
-        self._last_engine_step = 0
+        self._seen_steps: LRUCache[int, bool] = LRUCache(REMEMBERED_STEPS)
 
     def observe_read(self, result: ReadResult, *, path: str) -> None:
         """Count a read and the engine steps it was the first to report."""
@@ -53,11 +56,11 @@ class Metrics:
         self.prompt_tokens.inc(result.prompt_tokens)
         self.cached_tokens.inc(result.cached_tokens)
         for step in result.engine_steps:
-            # Reads share steps, and each reports all of its own.
-            if step.index > self._last_engine_step:
+            # Reads share steps, and each reports all of its own when it ends.
+            if step.index not in self._seen_steps:
+                self._seen_steps[step.index] = True
                 self.engine_step_seconds.observe(step.seconds)
                 self.engine_steps.inc()
-                self._last_engine_step = step.index
 
     def observe_answer(self, answer: Answer) -> None:
         """Record how sure an answer is."""

@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.logging import log
@@ -19,6 +19,8 @@ from app.metrics import Metrics
 from app.problems import answer_problem
 
 UNMATCHED_ROUTE = "unmatched"
+# No status was sent: nginx's number for a client that left.
+CLIENT_LEFT = 499
 REQUEST_ID_HEADER = b"x-request-id"
 
 
@@ -38,12 +40,14 @@ class RequestBoundary:
         started = time.perf_counter()
         try:
             await self._app(scope, receive, answer.send)
+        except ClientDisconnect:
+            return  # nobody is left to answer
         except Exception as error:
             log(logging.ERROR, "unhandled error", error=error, request_id=scope["onestep.request_id"])
             if not answer.status:
                 await answer_problem(Request(scope), error)(scope, receive, answer.send)
         finally:
-            self._record(scope, answer.status or 499, time.perf_counter() - started)
+            self._record(scope, answer.status or CLIENT_LEFT, time.perf_counter() - started)
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", UNMATCHED_ROUTE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from starlette.responses import JSONResponse
 from app import errors
 from app.canvas import errors as canvas_errors
 from app.canvas.errors import Problem
+from app.logging import log
+from app.metrics import Metrics
 from app.wire import ProblemDocument, ProblemItem
 from engine import protocol
 
@@ -118,6 +121,21 @@ HTTP_ROWS: dict[int, Row] = {
 }
 
 
+class ProblemHandler:
+    """Answers an error with its problem document, counts a request that was turned away, logs what is our fault."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    async def __call__(self, request: Request, error: Exception) -> JSONResponse:
+        row = row_of(error)
+        if row is INTERNAL or isinstance(error, protocol.EngineDied):
+            log(logging.ERROR, "request failed", error=error, request_id=request.scope["onestep.request_id"])
+        elif not isinstance(error, HTTPException | errors.DeadlineExceeded):
+            self._metrics.rejected.labels(row.code).inc()
+        return answer_problem(request, error)
+
+
 def row_of(error: Exception) -> Row:
     """The table's row for an error; anything the table does not know is our bug."""
     if isinstance(error, HTTPException):
@@ -159,6 +177,5 @@ def _problems(error: Exception) -> tuple[Problem, ...]:
     if isinstance(error, errors.RequestRejected | canvas_errors.RubricRejected):
         return error.problems
     if isinstance(error, canvas_errors.PromptTooLong):
-        message = f"prompt and canvas need {error.needed_tokens} tokens, {error.limit_tokens} are served"
-        return (Problem(pointer="/state", code="prompt_too_long", message=message),)
+        return (error.problem,)
     return ()

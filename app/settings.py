@@ -20,7 +20,7 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
 class BadSettings(ValueError):
-    """The environment holds a setting that cannot be used; the message lists all of them."""
+    """The environment holds settings that cannot be used, alone or together; the message names them."""
 
 
 def demo_checkpoint() -> str:
@@ -96,6 +96,8 @@ class Settings:
     )
     block_size: int = _setting(32, _integer(16, 256), "tokens in a KV block; prefix-cache hits come in whole blocks")
     entropy_threshold: float = _setting(0.3, _number(0, 1), "answers above it are `uncertain`")
+    max_reads: int = _setting(1, _integer(1, 1), "reads of a decision; only 1 in this version")
+    fused_reads: int = _setting(0, _integer(0, 0), "prompt and canvas in one engine step; only 0 in this version")
     max_inflight: int = _setting(64, _integer(1, 10_000), "requests served at once; the next gets 429")
     deadline_seconds: float = _setting(30.0, _number(0.01, 3600), "a request not finished by then gets 504")
     body_limit_bytes: int = _setting(1 << 20, _integer(1024, 1 << 28), "longest request body, in bytes")

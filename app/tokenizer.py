@@ -31,11 +31,9 @@ class CheckpointTokenizer:
         self._plain.encode_special_tokens = True
         self._template = template
         self.vocabulary_size = template.get_vocab_size(with_added_tokens=True)
-        self.control_token_ids = frozenset(
-            token_id for token_id, token in template.get_added_tokens_decoder().items() if token.special
-        )
         self.pad_token_id = self._token_id(pad_token)
         self.chat_template = self._take_apart(rendered)
+        self.control_token_ids = self._control_tokens()
         self.turn_end_token_id = self._turn_end()
         self._check_plain_text()
 
@@ -87,6 +85,13 @@ class CheckpointTokenizer:
 
     def _encode_template(self, text: str) -> tuple[int, ...]:
         return tuple(self._template.encode(text, add_special_tokens=False).ids)
+
+    def _control_tokens(self) -> frozenset[int]:
+        """What the tokenizer declares special, and every other added token that the template uses."""
+        added = self._template.get_added_tokens_decoder()
+        parts = self.chat_template
+        in_template = {*parts.head, *parts.middle, *parts.tail}
+        return frozenset(token_id for token_id, token in added.items() if token.special or token_id in in_template)
 
     def _turn_end(self) -> int:
         first = self.chat_template.tail[0]

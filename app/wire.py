@@ -34,6 +34,8 @@ MESSAGES = {
     "literal_error": "this version does not take this value",
     "state_type": "must be a string, an object or an array, and not empty",
 }
+# A body of nothing but unknown fields is answered with this many of them.
+MAX_PROBLEMS = 100
 OUT_OF_RANGE = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 
 
@@ -155,8 +157,9 @@ def parse_decide_request(body: Json) -> DecisionRequest:
     try:
         request = DecideRequest.model_validate(body)
     except ValidationError as error:
-        raise SchemaRejected(*(_problem(item) for item in error.errors(include_input=False))) from None
-    if not isinstance(request.state, str | Mapping | list) or not request.state:
+        found = error.errors(include_input=False, include_url=False)[:MAX_PROBLEMS]
+        raise SchemaRejected(*map(_problem, found)) from None
+    if not _is_state(request.state):
         raise SchemaRejected(Problem(pointer="/state", code="state_type", message=MESSAGES["state_type"]))
     policy = request.policy
     return DecisionRequest(
@@ -218,6 +221,10 @@ def _answer_response(answer: Answer) -> AnswerResponse:
 
 def _milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 3)
+
+
+def _is_state(state: Json) -> bool:
+    return bool(state.strip() if isinstance(state, str) else isinstance(state, Mapping | list) and state)
 
 
 def _problem(error: Mapping[str, Any]) -> Problem:

@@ -20,10 +20,11 @@ def register() -> None:
     """
     try:
         from engine.compat import apply_ledger
-        from engine.orphan import watch_parent
+        from engine.orphan import leave_signals_to_parent, watch_parent
 
         apply_ledger()
         watch_parent()
+        leave_signals_to_parent()
         from vllm import ModelRegistry
 
         ModelRegistry.register_model(ARCHITECTURE, "engine.model:TextDiffusionGemma")

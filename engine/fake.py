@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,6 +25,8 @@ from engine.protocol import (
     ReadResult,
 )
 from engine.settings import EngineSettings
+
+REMEMBERED_READS = 1000
 
 SlotLogprobs = Callable[[ReadRequest, CanvasSlot], tuple[float, ...]]
 
@@ -46,8 +50,8 @@ class FakeEngine:
         start_error, read_error: raised instead of an answer.
         gate: reads wait until it is set; starts set.
         logprobs: what a slot reads as.
-        requests: every read asked for, in order.
-        aborted: ids of reads that were cancelled.
+        requests: the latest reads asked for, in order.
+        aborted: ids of the latest reads that were cancelled.
     """
 
     settings: EngineSettings
@@ -57,8 +61,8 @@ class FakeEngine:
     read_error: ReadFailed | EngineDied | None = None
     logprobs: SlotLogprobs = hashed_logprobs
     gate: asyncio.Event = field(default_factory=asyncio.Event)
-    requests: list[ReadRequest] = field(default_factory=list)
-    aborted: list[str] = field(default_factory=list)
+    requests: deque[ReadRequest] = field(default_factory=lambda: deque(maxlen=REMEMBERED_READS))
+    aborted: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED_READS))
     is_dead: bool = False
     is_closed: bool = False
     _engine_steps: int = 0
@@ -73,8 +77,9 @@ class FakeEngine:
             raise self.start_error
         return EngineInfo(
             model=self.settings.name,
-            revision=self.settings.revision or "",
-            weights_digest="fake",
+            revision=self.settings.checkpoint.revision,
+            checkpoint_digest="fake",
+            vocabulary_size=sys.maxsize,
             dtype="float32",
             fused_reads=False,
             canvas_length=self.settings.canvas_length,
@@ -108,7 +113,6 @@ class FakeEngine:
                 EngineStep(index=self._engine_steps - back, seconds=self.read_seconds / 2) for back in (1, 0)
             ),
             queue_seconds=0.0,
-            engine_seconds=self.read_seconds,
         )
 
     async def check(self) -> None:

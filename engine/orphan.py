@@ -1,4 +1,4 @@
-"""An engine process must not outlive the service that owns it.
+"""An engine process must not outlive the service that owns it, nor stop before it.
 
 The service stops its engine when it can. When it cannot (SIGKILL, the out-of-memory killer) nobody tells the engine:
 vLLM 0.32.0's workers watch the EngineCore process, but the EngineCore does not watch the process that started it. So it
@@ -15,6 +15,13 @@ from multiprocessing import connection
 from multiprocessing.process import parent_process
 
 _WATCHER_NAME = "onestep-parent-watcher"
+
+
+def leave_signals_to_parent() -> None:
+    """In a process that `multiprocessing` started, ignore SIGINT: Ctrl-C reaches the whole group, and the service stops
+    its engine itself, after it has answered what it accepted."""
+    if parent_process() is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def watch_parent() -> None:

@@ -105,7 +105,6 @@ class ReadResult:
         canvas_tokens: width of the canvas.
         engine_steps: the steps this read took part in.
         queue_seconds: time in the engine's queue before the first step.
-        engine_seconds: time from the first step's start to the result.
     """
 
     slot_logprobs: tuple[tuple[float, ...], ...]
@@ -114,7 +113,6 @@ class ReadResult:
     canvas_tokens: int
     engine_steps: tuple[EngineStep, ...]
     queue_seconds: float
-    engine_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +120,8 @@ class EngineInfo:
     """What a running engine is, for `/health` and the fingerprint.
 
     Attributes:
-        weights_digest: see `engine.weights.weights_digest`.
+        checkpoint_digest: see `engine.checkpoint.checkpoint_digest`.
+        vocabulary_size: token ids are below it.
         canvas_length: widest canvas the engine reads, in tokens.
         max_model_len: prompt plus canvas, in tokens.
         cpu_features: the instruction sets that decide which kernels run.
@@ -130,7 +129,8 @@ class EngineInfo:
 
     model: str
     revision: str
-    weights_digest: str
+    checkpoint_digest: str
+    vocabulary_size: int
     dtype: str
     fused_reads: bool
     canvas_length: int

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
+
+from engine.checkpoint import Checkpoint
+from engine.cpu import ModelThreads
 
 Dtype = Literal["auto", "bfloat16", "float32"]
 
-# The service and the scheduler need a CPU of their own: model threads that share it wait for each other at every
-# barrier (two CPUs: p95 of a read 3 times lower with one model thread than with two).
-RESERVED_CPUS = 1
-# Below this many CPUs, pinning each thread to a core costs more than it gives.
-PINNING_MIN_CPUS = 8
 SMALL_KV_CACHE_GIB, LARGE_KV_CACHE_GIB = 1, 8
 
 
@@ -21,7 +18,7 @@ class EngineSettings:
     """Everything an engine needs to know before it starts.
 
     Attributes:
-        checkpoint: a checkpoint folder or a Hugging Face repository.
+        checkpoint: what to serve.
         name: what the model is called in answers.
         canvas_length: widest canvas of a read, in tokens.
         max_model_len: prompt plus canvas of a read, in tokens.
@@ -31,9 +28,8 @@ class EngineSettings:
         block_size: tokens in a KV block; prefix-cache hits come in whole blocks.
     """
 
-    checkpoint: str
+    checkpoint: Checkpoint
     name: str
-    revision: str | None
     dtype: Dtype
     canvas_length: int
     max_model_len: int
@@ -50,15 +46,10 @@ def choose_kv_cache_gib(settings: EngineSettings, weight_bytes: int) -> int:
     return SMALL_KV_CACHE_GIB if weight_bytes < 1 << 30 else LARGE_KV_CACHE_GIB
 
 
-def model_threads(cpus: int) -> int:
-    """Threads the model computes with."""
-    return max(1, cpus - RESERVED_CPUS)
-
-
-def engine_arguments(settings: EngineSettings, folder: Path, dtype: str) -> dict[str, Any]:
+def engine_arguments(settings: EngineSettings, dtype: str) -> dict[str, Any]:
     """Arguments of vLLM's `AsyncEngineArgs`."""
     return {
-        "model": str(folder),
+        "model": str(settings.checkpoint.folder),
         # The service tokenises; vLLM never sees text.
         "skip_tokenizer_init": True,
         "dtype": dtype,
@@ -79,7 +70,7 @@ def engine_arguments(settings: EngineSettings, folder: Path, dtype: str) -> dict
     }
 
 
-def engine_environment(kv_cache_gib: int, cpus: int) -> dict[str, str]:
+def engine_environment(kv_cache_gib: int, threads: ModelThreads) -> dict[str, str]:
     """Environment that vLLM and its processes must run under. It overrules what the operator's shell has set.
 
     The log level is pinned: at DEBUG vLLM logs prompts (vllm-project/vllm#26713).
@@ -88,11 +79,12 @@ def engine_environment(kv_cache_gib: int, cpus: int) -> dict[str, str]:
         "VLLM_PLUGINS": "onestep",
         "VLLM_USE_V2_MODEL_RUNNER": "1",
         "VLLM_CPU_KVCACHE_SPACE": str(kv_cache_gib),
-        "VLLM_CPU_OMP_THREADS_BIND": "auto" if cpus >= PINNING_MIN_CPUS else "nobind",
-        "VLLM_CPU_NUM_OF_RESERVED_CPU": str(RESERVED_CPUS),
-        "OMP_NUM_THREADS": str(model_threads(cpus)),
+        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, threads.pinned_cpus)) or "nobind",
+        "OMP_NUM_THREADS": str(threads.count),
         "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_CONFIGURE_LOGGING": "1",
+        "VLLM_LOGGING_CONFIG_PATH": "",
+        "VLLM_LOGGING_STREAM": "ext://sys.stdout",
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         # vLLM compiles a few sampler functions even in eager mode, again for every new shape.

@@ -10,12 +10,12 @@ import asyncio
 import gc
 import logging
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import engine
+from engine.checkpoint import checkpoint_digest, weight_bytes
 from engine.compat import SUPPORTED_VLLM_VERSION, apply_ledger
-from engine.cpu import choose_dtype, cpu_count, cpu_features
+from engine.cpu import choose_dtype, cpu_features, model_threads, usable_cpus
 from engine.processes import ProcessFamily
 from engine.protocol import (
     CanvasSlot,
@@ -27,14 +27,7 @@ from engine.protocol import (
     ReadRequest,
     ReadResult,
 )
-from engine.settings import (
-    EngineSettings,
-    choose_kv_cache_gib,
-    engine_arguments,
-    engine_environment,
-    model_threads,
-)
-from engine.weights import locate_checkpoint, weight_bytes, weights_digest
+from engine.settings import EngineSettings, choose_kv_cache_gib, engine_arguments, engine_environment
 
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
@@ -52,6 +45,8 @@ class VllmEngine:
         self._llm: AsyncLLM | None = None
         self._family = ProcessFamily()
         self._launching: asyncio.Task[None] | None = None
+        self._closing = asyncio.Lock()
+        self._threads = model_threads(usable_cpus())
 
     async def start(self) -> EngineInfo:
         """Load the checkpoint, start the processes and warm them up."""
@@ -87,26 +82,26 @@ class VllmEngine:
 
     async def close(self) -> None:
         """Stop both processes, kill what does not stop. A start that is under way fails."""
-        await self._stop_launching()
-        if self._llm is not None:
-            llm, self._llm = self._llm, None
-            await asyncio.to_thread(llm.shutdown, timeout=STOP_SECONDS)
-            # Its finaliser shuts down once more, and fails if that happens while the interpreter exits.
-            del llm
-            gc.collect()
-        await asyncio.to_thread(self._family.stop, STOP_SECONDS)
+        async with self._closing:
+            await self._stop_launching()
+            if self._llm is not None:
+                llm, self._llm = self._llm, None
+                await asyncio.to_thread(llm.shutdown, timeout=STOP_SECONDS)
+                # Its finaliser shuts down once more, and fails if that happens while the interpreter exits.
+                del llm
+                gc.collect()
+            await asyncio.to_thread(self._family.stop, STOP_SECONDS)
 
     async def _start(self) -> EngineInfo:
-        folder = await asyncio.to_thread(locate_checkpoint, self.settings.checkpoint, self.settings.revision)
-        size = weight_bytes(folder)
+        size = weight_bytes(self.settings.checkpoint.folder)
         dtype = self._dtype(size)
-        os.environ.update(engine_environment(choose_kv_cache_gib(self.settings, size), cpu_count()))
+        os.environ.update(engine_environment(choose_kv_cache_gib(self.settings, size), self._threads))
         # Blocking for as long as the weights take to load, so not on the event loop: `/health` answers meanwhile.
-        self._launching = asyncio.create_task(asyncio.to_thread(self._launch, folder, dtype))
+        self._launching = asyncio.create_task(asyncio.to_thread(self._launch, dtype))
         await asyncio.shield(self._launching)
         self._family.members()  # remember the worker too, should the EngineCore between us die first
         await self._warm_up()
-        return await asyncio.to_thread(self._describe, folder, dtype)
+        return await asyncio.to_thread(self._describe, dtype)
 
     async def _stop_launching(self) -> None:
         """Wait until the launching thread has ended. Its processes are stopped as they appear, which makes it fail."""
@@ -131,12 +126,12 @@ class VllmEngine:
     def _dtype(self, weight_bytes: int) -> str:
         return choose_dtype(cpu_features(), weight_bytes) if self.settings.dtype == "auto" else self.settings.dtype
 
-    def _launch(self, folder: Path, dtype: str) -> None:
+    def _launch(self, dtype: str) -> None:
         apply_ledger()
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        arguments = AsyncEngineArgs(**engine_arguments(self.settings, folder, dtype))
+        arguments = AsyncEngineArgs(**engine_arguments(self.settings, dtype))
         # Not returned: a thread's future would keep the object alive past `close`.
         self._llm = AsyncLLM.from_engine_args(arguments)
         # It logs a traceback when the engine goes, at every shutdown too. `_failure` reports a death that matters.
@@ -153,13 +148,14 @@ class VllmEngine:
         batch = [_warm_up_request(n, 16 + n, 4 + n % max(1, width - 4)) for n in range(self.settings.max_num_seqs)]
         await asyncio.gather(*map(self.read, batch))
 
-    def _describe(self, folder: Path, dtype: str) -> EngineInfo:
+    def _describe(self, dtype: str) -> EngineInfo:
         import torch
 
         return EngineInfo(
             model=self.settings.name,
-            revision=self.settings.revision or "",
-            weights_digest=weights_digest(folder),
+            revision=self.settings.checkpoint.revision,
+            checkpoint_digest=checkpoint_digest(self.settings.checkpoint.folder),
+            vocabulary_size=self._alive().model_config.get_vocab_size(),
             dtype=dtype,
             fused_reads=False,
             canvas_length=self.settings.canvas_length,
@@ -168,7 +164,7 @@ class VllmEngine:
             torch_version=torch.__version__,
             plugin_version=engine.__version__,
             cpu_features=cpu_features(),
-            threads=model_threads(cpu_count()),
+            threads=self._threads.count,
         )
 
 
@@ -211,7 +207,6 @@ def _result(request: ReadRequest, output: RequestOutput) -> ReadResult:
         canvas_tokens=len(request.canvas_token_ids),
         engine_steps=tuple(EngineStep(index=index, seconds=seconds) for index, seconds in steps),
         queue_seconds=max(0.0, stats.scheduled_ts - stats.queued_ts),
-        engine_seconds=max(0.0, stats.last_token_ts - stats.scheduled_ts),
     )
 
 

@@ -13,9 +13,11 @@ from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 
 from app.canvas.plan import Planner
-from app.main import create_app, engine_settings
+from app.main import create_app
 from app.settings import Settings, demo_checkpoint
+from app.startup import engine_settings
 from app.tokenizer import CheckpointTokenizer
+from engine.checkpoint import Checkpoint
 from engine.fake import FakeEngine
 from tests.server import ServerProcess
 
@@ -58,9 +60,9 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def fake(settings: Settings) -> FakeEngine:
+def fake(settings: Settings, checkpoint: Path) -> FakeEngine:
     """The engine behind `app`: script it before or between requests."""
-    return FakeEngine(settings=engine_settings(settings))
+    return FakeEngine(settings=engine_settings(settings, Checkpoint(folder=checkpoint, revision="")))
 
 
 @pytest.fixture
@@ -78,10 +80,17 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     async with LifespanManager(app) as manager:
         transport = httpx.ASGITransport(app=manager.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://onestep") as client:
-            async with asyncio.timeout(30):
-                while (await client.get("/health")).status_code != 200:
-                    await asyncio.sleep(0.01)  # the transport never gives way to the task that starts the engine
+            await until_ready(client)
             yield client
+
+
+async def until_ready(client: httpx.AsyncClient) -> None:
+    """Poll `/health` until it is 200. The transport never gives way to the task that starts the engine, so sleep."""
+    for _ in range(3000):
+        if (await client.get("/health")).status_code == 200:
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("the service did not become ready")
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ def normalise(logprobs: Sequence[float]) -> Distribution:
 
 def entropy_nats(probabilities: Distribution) -> float:
     """Shannon entropy, natural logarithm."""
-    return -math.fsum(p * math.log(p) for p in probabilities if p > 0.0)
+    return math.fsum(-p * math.log(p) for p in probabilities if p > 0.0)
 
 
 def entropy(probabilities: Distribution) -> float:

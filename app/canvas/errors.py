@@ -44,10 +44,9 @@ class RubricRejected(CanvasError):
 class PromptTooLong(CanvasError):
     """Prompt and canvas do not fit the context the engine serves."""
 
-    def __init__(self, needed_tokens: int, limit_tokens: int) -> None:
+    def __init__(self, pointer: str, needed_tokens: int, limit_tokens: int) -> None:
         super().__init__(f"prompt and canvas need {needed_tokens} tokens, {limit_tokens} are served")
-        self.needed_tokens = needed_tokens
-        self.limit_tokens = limit_tokens
+        self.problem = Problem(pointer=pointer, code="prompt_too_long", message=str(self))
 
 
 class UnfitTokenizer(CanvasError):

@@ -1,4 +1,4 @@
-"""JSON values as types, JSON Pointers, and the text of a value."""
+"""JSON values as types, JSON Pointers, and the text of values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TypeAlias
 JsonScalar: TypeAlias = str | int | float | bool | None
 Json: TypeAlias = "JsonScalar | Sequence[Json] | Mapping[str, Json]"
 
-# A key of a rubric stands in pointers; past this it is cut, so that an answer stays small whatever was sent.
-MAX_POINTER_KEY_CHARS = 64
+# A key of a rubric stands in pointers. Past this it is cut, so that an answer stays small whatever was sent: such a
+# pointer shows where to look, but does not resolve.
+MAX_POINTER_KEY_CHARS = 256
 
 
 def pointer(*keys: str | int) -> str:
@@ -27,8 +28,18 @@ def _cut(key: str) -> str:
     return key if len(key) <= MAX_POINTER_KEY_CHARS else key[:MAX_POINTER_KEY_CHARS] + "…"
 
 
+def identity(value: JsonScalar) -> tuple[bool, JsonScalar]:
+    """Equal for two scalars exactly when JSON Schema calls them equal: 1 is 1.0, and true is not 1."""
+    return isinstance(value, bool), value
+
+
 def to_text(value: Json) -> str:
     """A string as it is, anything else as compact JSON with its keys in the order they came."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "), allow_nan=False)
+
+
+def one_line(text: str) -> str:
+    """Text with every run of white space made one space, so that it cannot look like another line of the prompt."""
+    return " ".join(text.split())

@@ -2,5 +2,19 @@
 
 from __future__ import annotations
 
-# Every keyword of drafts 3 to 2020-12 that can make an instance invalid, or that pulls in another schema.
-CONSTRAINING = frozenset(["$ref"])
+# Every keyword of drafts 3 to 2020-12 that can make an instance invalid, or that pulls in another schema. `format` is
+# none: it is an annotation since 2019-09, and the validator here checks no formats.
+CONSTRAINING = frozenset(
+    {
+        *("$ref", "$dynamicRef", "$recursiveRef", "extends"),
+        *("type", "disallow", "enum", "const"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "divisibleBy"),
+        *("minLength", "maxLength", "pattern"),
+        *("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "minContains", "maxContains"),
+        *("minItems", "maxItems", "uniqueItems"),
+        *("properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"),
+        *("required", "minProperties", "maxProperties"),
+        *("dependencies", "dependentRequired", "dependentSchemas"),
+        *("allOf", "anyOf", "oneOf", "not", "if", "then", "else"),
+    }
+)

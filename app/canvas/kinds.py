@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, TypeGuard
 
-from app.canvas.json import Json, JsonScalar, to_text
+from app.canvas.json import Json, JsonScalar, one_line, to_text
 from app.canvas.keyword import CONSTRAINING
 from app.canvas.question import Kind, Option
 
@@ -44,11 +44,6 @@ class QuestionKind(Protocol):
 def is_scalar(value: Json) -> TypeGuard[JsonScalar]:
     """Whether a value may be an option: string, number, boolean or null."""
     return value is None or isinstance(value, str | int | float)
-
-
-def one_line(text: str) -> str:
-    """Text with every run of white space made one space, so that it cannot look like another line of the prompt."""
-    return " ".join(text.split())
 
 
 def make_option(value: JsonScalar, title: str = "", description: str = "") -> Option:

@@ -15,7 +15,7 @@ from itertools import product
 from app.canvas.errors import UnfitTokenizer
 from app.canvas.tokenizer import Tokenizer
 
-# vLLM reports logprobs of at most this many token ids per read (see engine.protocol.MAX_LABELS_PER_READ).
+# A read carries at most this many labels: engine.protocol.MAX_LABELS_PER_READ, which the canvas may not import.
 MAX_LABELS = 128
 MIN_LABELS = 2
 

@@ -14,7 +14,7 @@ from app.canvas.json import Json
 from app.canvas.label import Label, assign_labels, find_labels
 from app.canvas.layout import CanvasTemplate, build_canvas, count_questions_that_fit
 from app.canvas.noise import seed_of
-from app.canvas.prompt import prompt_tokens, rubric_text, state_text
+from app.canvas.prompt import prompt_tokens, rubric_text
 from app.canvas.question import Question
 from app.canvas.rubric import RubricLimits, compile_rubric
 from app.canvas.tokenizer import Tokenizer
@@ -90,33 +90,37 @@ class Planner:
 
         Raises:
             RubricRejected: with every problem.
+            PromptTooLong: no state would fit beside it.
         """
         compiled = compile_rubric(rubric, self.limits)
         labels = assign_labels(self.alphabet, [len(question.options) for question in compiled.questions])
-        text = rubric_text(compiled.questions, labels, instructions)
+        rubric_token_ids = tuple(self.tokenizer.encode(rubric_text(compiled.questions, labels, instructions)))
+        canvas = self._canvas(len(compiled.questions))
+        without_state = len(prompt_tokens(self.tokenizer, rubric_token_ids, ""))
+        self._check_length("/rubric", without_state + canvas.width)
         return Plan(
             questions=compiled.questions,
             labels=labels,
-            canvas=self._canvas(len(compiled.questions)),
-            rubric_token_ids=tuple(self.tokenizer.encode(text)),
+            canvas=canvas,
+            rubric_token_ids=rubric_token_ids,
             validator=make_validator(compiled.schema),
         )
 
-    def seed_read(self, plan: Plan, state: Json, seed: int | None) -> SeededRead:
-        """Lay a state out under a plan and draw the canvas's noise.
+    def seed_read(self, plan: Plan, state_text: str, seed: int | None) -> SeededRead:
+        """Lay a state's text out under a plan and draw the canvas's noise.
 
         Raises:
             PromptTooLong: prompt and canvas do not fit the context.
         """
-        prompt = prompt_tokens(self.tokenizer, plan.rubric_token_ids, state_text(state))
-        self._check_length(len(prompt) + plan.canvas.width)
+        prompt = prompt_tokens(self.tokenizer, plan.rubric_token_ids, state_text)
+        self._check_length("/state", len(prompt) + plan.canvas.width)
         seed = seed_of(prompt) if seed is None else seed
         canvas = plan.canvas.with_noise(seed, self.tokenizer.vocabulary_size)
         return SeededRead(prompt_token_ids=prompt, canvas_token_ids=canvas, seed=seed)
 
-    def _check_length(self, tokens: int) -> None:
+    def _check_length(self, pointer: str, tokens: int) -> None:
         if tokens > self.max_model_len:
-            raise PromptTooLong(tokens, self.max_model_len)
+            raise PromptTooLong(pointer, tokens, self.max_model_len)
 
     def _canvas(self, questions: int) -> CanvasTemplate:
         if questions not in self._canvases:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from app.canvas.json import Json, to_text
+from app.canvas.json import Json, one_line, to_text
 from app.canvas.label import Label, option_line
 from app.canvas.question import Kind, Question
 from app.canvas.tokenizer import Tokenizer
@@ -39,10 +39,17 @@ def _question_text(number: int, question: Question, labels: Sequence[Label]) -> 
 
 
 def state_text(state: Json) -> str:
-    """The user turn: a string as it is, chat messages as "role: content" lines, anything else as JSON."""
+    """The user turn: a string without white space around it, chat messages as "role: content", anything else as JSON.
+
+    Further lines of a message are indented, so that none can pass for a message of somebody else's.
+    """
     if isinstance(state, list) and state and all(map(_is_message, state)):
-        return "\n".join(f"{message['role']}: {message['content']}" for message in state)
+        return "\n".join(f"{one_line(message['role'])}: {_indented(message['content'])}" for message in state)
     return to_text(state).strip()
+
+
+def _indented(content: str) -> str:
+    return "\n  ".join(content.strip().splitlines())
 
 
 def _is_message(value: Json) -> bool:

@@ -39,7 +39,7 @@ class Question:
         name: the property's name. It never reaches the model: names act as instructions, and renaming one must not
             move an answer.
         text: title and description, as the prompt shows them; may be empty.
-        options: in the rubric's order, at least two unless the rubric fixes the answer.
+        options: in the rubric's order, at least two.
     """
 
     name: str

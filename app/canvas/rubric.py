@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.canvas.errors import Problem, RubricRejected
-from app.canvas.json import Json, pointer
+from app.canvas.json import Json, identity, one_line, pointer
 from app.canvas.keyword import CONSTRAINING
-from app.canvas.kinds import KINDS, QuestionKind, one_line
+from app.canvas.kinds import KINDS, QuestionKind
 from app.canvas.question import Option, Question
 
 ROOT_KEYWORDS = frozenset({"type", "properties", "required", "additionalProperties"})
@@ -96,15 +96,18 @@ def _compile_root(schema: Json, limits: RubricLimits, report: _Report) -> Rubric
         _compile_question(name, property_schema, limits, report.below("properties", name))
         for name, property_schema in properties.items()
     ]
-    found = [pair for pair in compiled if pair is not None]
-    understood: dict[str, Json] = {key: schema[key] for key in ROOT_KEYWORDS & schema.keys()}
-    understood["properties"] = {question.name: known for question, known in found}
-    return Rubric(questions=tuple(question for question, _ in found), schema=understood)
+    questions = tuple(question for question in compiled if question is not None)
+    return Rubric(questions=questions, schema=_understood(schema, questions))
 
 
-def _compile_question(
-    name: str, schema: Json, limits: RubricLimits, report: _Report
-) -> tuple[Question, Mapping[str, Json]] | None:
+def _understood(schema: Mapping[str, Json], questions: tuple[Question, ...]) -> Mapping[str, Json]:
+    """The schema again, of nothing but what was understood: whatever a property says, it admits exactly its options."""
+    options = {question.name: {"enum": [option.value for option in question.options]} for question in questions}
+    kept = {key: schema[key] for key in ("required", "additionalProperties") if key in schema}
+    return {"type": "object", "properties": options, **kept}
+
+
+def _compile_question(name: str, schema: Json, limits: RubricLimits, report: _Report) -> Question | None:
     if not isinstance(schema, Mapping):
         report((), "not_a_schema", "must be a JSON Schema object")
         return None
@@ -124,15 +127,14 @@ def _compile_question(
 
 def _question_of_kind(
     kind: QuestionKind, name: str, schema: Mapping[str, Json], limits: RubricLimits, report: _Report
-) -> tuple[Question, Mapping[str, Json]]:
+) -> Question:
     _refuse_keywords(schema, kind.keywords, report)
     text = ". ".join(filter(None, (_text(schema, key, report).rstrip(".") for key in ("title", "description"))))
     options = kind.options(schema, limits.max_options, report)
     _check_options(options, schema, limits, report)
     if len(text) > limits.max_text_chars:
         report((), "text_too_long", f"title and description may have {limits.max_text_chars} characters together")
-    question = Question(name=name, kind=kind.kind, text=text, options=options)
-    return question, {key: schema[key] for key in kind.keywords & schema.keys()}
+    return Question(name=name, kind=kind.kind, text=text, options=options)
 
 
 def _text(schema: Mapping[str, Json], keyword: str, report: _Report) -> str:
@@ -164,8 +166,10 @@ def _check_required(required: Json, properties: Mapping[str, Json], report: _Rep
 def _check_options(
     options: tuple[Option, ...], schema: Mapping[str, Json], limits: RubricLimits, report: _Report
 ) -> None:
-    if len({option.key for option in options}) < len(options):
-        report((), "duplicate_option", "two options read the same")
+    for told_apart_by in (lambda option: identity(option.value), lambda option: option.key, lambda option: option.text):
+        if len(set(map(told_apart_by, options))) < len(options):
+            report((), "duplicate_option", "two options are the same value, or read the same")
+            break
     if any(len(option.text) > limits.max_text_chars for option in options):
         report((), "text_too_long", f"an option's text may have {limits.max_text_chars} characters")
     if "type" in schema:

@@ -7,12 +7,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.body import receive_json
-from app.routers.state import service_of
+from app.decisions import DecisionService
+from app.openapi import schema_of
+from app.serving import Serving
 from app.wire import DecideRequest, DecideResponse, ProblemDocument, decide_response, parse_decide_request
 
 router = APIRouter()
 
-PROBLEM = {"application/problem+json": {"schema": ProblemDocument.model_json_schema()}}
+PROBLEM = {"application/problem+json": {"schema": schema_of(ProblemDocument)}}
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": description, "content": PROBLEM}
     for status, description in {
@@ -30,7 +32,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 BODY = {
     "requestBody": {
         "required": True,
-        "content": {"application/json": {"schema": DecideRequest.model_json_schema()}},
+        "content": {"application/json": {"schema": schema_of(DecideRequest)}},
     }
 }
 
@@ -38,6 +40,13 @@ BODY = {
 @router.post("/decide", response_model=DecideResponse, responses=RESPONSES, openapi_extra=BODY)
 async def decide(request: Request) -> DecideResponse:
     """Answer every question of a rubric about a state."""
-    service = service_of(request)
+    service = _service(request)
     body = await receive_json(request, request.state.settings.body_limit_bytes)
     return decide_response(await service.decide(parse_decide_request(body)))
+
+
+def _service(request: Request) -> DecisionService:
+    request.state.lifecycle.require_ready()
+    serving: Serving = request.state.serving
+    assert serving.service is not None, "ready without a service; this is a bug"
+    return serving.service

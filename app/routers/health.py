@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from app.lifecycle import Lifecycle
-from app.routers.state import Serving
+from app.serving import Serving
 from app.settings import Settings
 
 router = APIRouter()
@@ -28,7 +28,7 @@ async def health(request: Request) -> JSONResponse:
     serving: Serving = request.state.serving
     if serving.info is not None:
         body |= asdict(serving.info) | {"fingerprint": serving.fingerprint}
-        del body["weights_digest"]
+        del body["checkpoint_digest"], body["vocabulary_size"]
     body["limits"] = _limits(request.state.settings)
     return JSONResponse(body, status_code=200 if lifecycle.is_ready else 503)
 

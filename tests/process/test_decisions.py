@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from app.canvas.plan import Planner, label_token_ids
+from app.canvas.prompt import state_text
 from tests.cases import HEADACHE, LONG_REQUESTS, REQUESTS, STATES, TOPIC, rubric
 from tests.reference import HuggingFaceReference
 from tests.server import ServerProcess
@@ -34,7 +35,7 @@ def expected_probabilities(
 ) -> list[dict[str, float]]:
     """What Hugging Face's model says about the prompt and the canvas of a request, per question."""
     plan = planner.plan(request["rubric"], None)
-    read = planner.seed_read(plan, request["state"], request["policy"]["seed"])
+    read = planner.seed_read(plan, state_text(request["state"]), request["policy"]["seed"])
     tokens = (read.prompt_token_ids, read.canvas_token_ids)
     logits = reference.slot_logits(*tokens, window_each_row=window_each_row).astype(np.float64)
     expected = []
@@ -218,21 +219,34 @@ def test_hostile_text_is_just_text(real_server: ServerProcess, state: str) -> No
     jsonschema.validate(answered.json()["decision"], HEADACHE["rubric"])
 
 
+def metric(server: ServerProcess, name: str) -> float:
+    """The value of the first series of that name on the metrics page."""
+    page = httpx.get(f"{server.url}/metrics").text
+    return next(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
+
+
+def test_a_missed_deadline_leaves_no_work(real_server: ServerProcess) -> None:
+    """R6: 504, and the engine stops working on what nobody waits for."""
+    late = {"state": "word " * 3000, "rubric": HEADACHE["rubric"], "policy": {"deadline_ms": 20}}
+    refused = real_server.decide(late)
+    assert (refused.status_code, refused.json()["type"]) == (504, "urn:onestep:problem:deadline_exceeded")
+    real_server.wait_for(lambda: metric(real_server, "vllm:num_requests_running") == 0, 10)
+    assert metric(real_server, "decide_inflight") == 0
+
+
 def test_metrics_count_reads_and_steps(real_server: ServerProcess) -> None:
     """One page holds our metrics and vLLM's; a read on vLLM's own path takes two engine steps."""
 
     def counters() -> tuple[float, float]:
-        page = httpx.get(f"{real_server.url}/metrics").text
-        values = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
-        assert any(name.startswith("vllm:") for name in values)
-        reads, steps = values['decide_reads_total{path="two_step"}'], values["decide_engine_steps_total"]
-        return float(reads), float(steps)
+        reads = metric(real_server, 'decide_reads_total{path="two_step"}')
+        return reads, metric(real_server, "decide_engine_steps_total")
 
     reads_before, steps_before = counters()
     for seed in range(5):
         assert real_server.decide({**HEADACHE, "policy": {"seed": seed}}).status_code == 200
     reads_after, steps_after = counters()
     assert (reads_after - reads_before, steps_after - steps_before) == (5, 10)
+    assert metric(real_server, "vllm:request_success_total") >= 0
 
 
 def test_the_log_holds_no_text_of_a_request(real_server: ServerProcess) -> None:

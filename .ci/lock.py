@@ -27,7 +27,7 @@ RUNTIME_HEADER = """\
 # Everything the service needs at run time, on Linux x86-64 (glibc 2.34 or newer) with Python 3.11 or 3.12.
 # Made by `make lock` from pyproject.toml; do not edit. It is complete, so install it without dependencies:
 # `pip install --no-deps --require-hashes -r requirements.lock`. What vLLM asks for beyond it (torchvision,
-# torchaudio, torchcodec, triton) is left out on purpose; tools/lock.py says why. torch's CPU build is not on
+# torchaudio, torchcodec, triton) is left out on purpose; .ci/lock.py says why. torch's CPU build is not on
 # PyPI but on PyTorch's CPU wheel index.
 """
 

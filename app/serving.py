@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from starlette.requests import Request
-
 from app.decisions import DecisionService
 from app.lifecycle import Lifecycle
 from app.metrics import Metrics
@@ -29,15 +27,3 @@ class State(TypedDict):
     lifecycle: Lifecycle
     metrics: Metrics
     serving: Serving
-
-
-def service_of(request: Request) -> DecisionService:
-    """The decision service.
-
-    Raises:
-        NotServing: in any phase but READY.
-    """
-    request.state.lifecycle.require_ready()
-    serving: Serving = request.state.serving
-    assert serving.service is not None, "ready without a service; this is a bug"
-    return serving.service

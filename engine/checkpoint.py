@@ -1,9 +1,10 @@
-"""Where a checkpoint lies, how large it is, and which one it is."""
+"""A checkpoint: where it lies, how large it is, and which one it is."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from huggingface_hub import snapshot_download
@@ -18,22 +19,35 @@ SAMPLES_PER_FILE = 256
 FILES = ["*.json", "*.safetensors", "*.jinja", "*.model"]
 
 
-def locate_checkpoint(model: str, revision: str | None) -> Path:
-    """The folder of a checkpoint: `model` itself if it is one, else the local copy of that Hugging Face repository.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint that was found.
+
+    Attributes:
+        revision: the commit, where it came from a repository; else what the operator calls it, or nothing.
+    """
+
+    folder: Path
+    revision: str
+
+
+def locate_checkpoint(model: str, revision: str | None) -> Checkpoint:
+    """`model` itself if it is a folder, else the local copy of that Hugging Face repository.
 
     Raises:
         EngineStartFailed: neither a folder nor a repository that can be had.
     """
     folder = Path(model)
     if folder.is_dir():
-        return folder
+        return Checkpoint(folder=folder, revision=revision or "")
     try:
-        return Path(snapshot_download(model, revision=revision, allow_patterns=FILES))
+        snapshot = Path(snapshot_download(model, revision=revision, allow_patterns=FILES))
     except Exception as error:
         raise EngineStartFailed(
             f"DECIDE_MODEL is neither a folder nor a repository that can be downloaded ({type(error).__name__}); "
             "give the path of a checkpoint folder, or download the repository first"
         ) from error
+    return Checkpoint(folder=snapshot, revision=snapshot.name)  # the hub names a snapshot after its commit
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -53,22 +67,23 @@ def weight_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in weight_files(folder))
 
 
-def weights_digest(folder: Path) -> str:
-    """SHA-256 over names, sizes and contents of the weights and over config.json, as hex.
+def checkpoint_digest(folder: Path) -> str:
+    """SHA-256, as hex, over everything in a checkpoint that decides an answer: weights, configuration, tokenizer and
+    chat template, by name, size and content.
 
-    Checkpoints above `FULL_DIGEST_BYTES` are sampled: the head of each file (safetensors keeps names and shapes there)
-    and `SAMPLES_PER_FILE` evenly spaced blocks of `SAMPLE_BYTES`.
+    Weights above `FULL_DIGEST_BYTES` are sampled: the head of each file (safetensors keeps names and shapes there) and
+    `SAMPLES_PER_FILE` evenly spaced blocks of `SAMPLE_BYTES`.
     """
-    digest = hashlib.sha256((folder / "config.json").read_bytes())
-    whole = weight_bytes(folder) <= FULL_DIGEST_BYTES
-    for file in weight_files(folder):
+    digest = hashlib.sha256()
+    is_small = weight_bytes(folder) <= FULL_DIGEST_BYTES
+    for file in sorted(file for pattern in FILES for file in folder.glob(pattern)):
         digest.update(f"{file.name}:{file.stat().st_size}\n".encode())
-        for block in _blocks(file, whole):
+        for block in _blocks(file, whole=is_small or file.suffix != ".safetensors"):
             digest.update(block)
     return digest.hexdigest()
 
 
-def _blocks(file: Path, whole: bool) -> Iterator[bytes]:
+def _blocks(file: Path, *, whole: bool) -> Iterator[bytes]:
     size = file.stat().st_size
     stride = SAMPLE_BYTES if whole else max(SAMPLE_BYTES, size // SAMPLES_PER_FILE)
     with file.open("rb") as stream:

@@ -1,0 +1,150 @@
+"""Bringing the service up: checkpoint, tokenizer, engine, first decision. And watching it until it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import Callable
+
+import psutil
+
+from app.admission import Admission
+from app.canvas.errors import CanvasError, UnfitTokenizer
+from app.canvas.plan import Planner
+from app.decisions import DecisionRequest, DecisionService, Defaults, ServedModel
+from app.fingerprint import fingerprint
+from app.lifecycle import Phase
+from app.logging import log
+from app.serving import State
+from app.settings import Settings
+from app.tokenizer import CheckpointTokenizer
+from engine.checkpoint import Checkpoint, locate_checkpoint
+from engine.protocol import Engine, EngineError, EngineInfo
+from engine.settings import EngineSettings
+
+EngineFactory = Callable[[EngineSettings], Engine]
+# Called with the phase in which it failed when this process can never serve again; the owner of the process ends it.
+OnFailure = Callable[[Phase], None]
+
+WATCH_SECONDS = 1.0
+
+# A real decision that must succeed before anybody else's is served.
+FIRST_DECISION = DecisionRequest(
+    state="Is this service ready?",
+    rubric={
+        "type": "object",
+        "properties": {"ready": {"type": "boolean", "title": "Is somebody asking whether the service is ready?"}},
+    },
+)
+
+
+class Startup:
+    """Owns the engine from before it exists until it is closed."""
+
+    def __init__(self, state: State, engine_factory: EngineFactory) -> None:
+        self._state = state
+        self._engine_factory = engine_factory
+        self._engine: Engine | None = None
+
+    async def supervise(self, on_failure: OnFailure) -> None:
+        """Start the service, then watch the engine for as long as it lives."""
+        lifecycle = self._state["lifecycle"]
+        try:
+            engine = await self.run()
+            while True:
+                await asyncio.sleep(WATCH_SECONDS)
+                await engine.check()
+        except Exception as error:
+            phase = lifecycle.phase
+            # An operator reads here why it could not start. These messages are ours and quote no request.
+            reason = str(error) if isinstance(error, EngineError | CanvasError) else type(error).__name__
+            log(logging.ERROR, "engine failed", error=error, reason=reason, phase=phase.value)
+            lifecycle.enter(Phase.FAILED)
+            on_failure(phase)
+
+    async def run(self) -> Engine:
+        """Leave the service READY.
+
+        Raises:
+            UnfitTokenizer, EngineStartFailed: it cannot be.
+        """
+        settings = self._state["settings"]
+        checkpoint = await asyncio.to_thread(locate_checkpoint, settings.checkpoint, settings.revision)
+        planner = await asyncio.to_thread(make_planner, settings, checkpoint)
+        self._engine = self._engine_factory(engine_settings(settings, checkpoint))
+        info = await self._engine.start()
+        if planner.tokenizer.vocabulary_size > info.vocabulary_size:
+            raise UnfitTokenizer("the checkpoint's tokenizer has more tokens than its model")
+        service = self._serve(self._engine, planner, info)
+        await service.decide_unguarded(FIRST_DECISION)
+        _freeze_heap()
+        self._state["lifecycle"].enter(Phase.READY)
+        log(
+            logging.INFO,
+            "ready",
+            seconds=round(time.time() - psutil.Process().create_time(), 1),
+            model=info.model,
+            dtype=info.dtype,
+            fingerprint=fingerprint(info),
+        )
+        return self._engine
+
+    async def close(self) -> None:
+        """Take the engine down, in whatever state it is."""
+        gc.unfreeze()
+        if self._engine is not None:
+            await self._engine.close()
+
+    def _serve(self, engine: Engine, planner: Planner, info: EngineInfo) -> DecisionService:
+        settings, serving = self._state["settings"], self._state["serving"]
+        serving.info, serving.fingerprint = info, fingerprint(info)
+        serving.service = DecisionService(
+            engine=engine,
+            planner=planner,
+            model=ServedModel(name=info.model, fingerprint=serving.fingerprint),
+            defaults=Defaults(entropy_threshold=settings.entropy_threshold, deadline_seconds=settings.deadline_seconds),
+            admission=Admission(settings.max_inflight),
+            lifecycle=self._state["lifecycle"],
+            metrics=self._state["metrics"],
+            cached_plans=settings.rubric_cache_entries,
+        )
+        return serving.service
+
+
+def engine_settings(settings: Settings, checkpoint: Checkpoint) -> EngineSettings:
+    """The part of the settings that is the engine's."""
+    return EngineSettings(
+        checkpoint=checkpoint,
+        name=settings.model_name,
+        dtype=settings.dtype,
+        canvas_length=settings.canvas_length,
+        max_model_len=settings.max_model_len,
+        max_num_seqs=settings.max_num_seqs,
+        max_batched_tokens=settings.max_batched_tokens,
+        kv_cache_gib=settings.kv_cache_gib,
+        block_size=settings.block_size,
+    )
+
+
+def make_planner(settings: Settings, checkpoint: Checkpoint) -> Planner:
+    """A planner for a checkpoint, its labels and limits found.
+
+    Raises:
+        UnfitTokenizer: the checkpoint's tokenizer cannot spell a canvas.
+    """
+    planner = Planner(
+        tokenizer=CheckpointTokenizer.from_checkpoint(checkpoint.folder),
+        max_model_len=settings.max_model_len,
+        canvas_length=settings.canvas_length,
+        max_text_chars=settings.rubric_text_chars,
+    )
+    assert planner.limits.max_questions  # found now, not at the first request
+    return planner
+
+
+def _freeze_heap() -> None:
+    """Take what start-up made out of the garbage collector's sight: a full pass over it holds requests up."""
+    gc.collect()
+    gc.freeze()
