@@ -94,8 +94,8 @@ class CheckpointTokenizer:
         return frozenset(token_id for token_id, token in added.items() if token.special or token_id in in_template)
 
     def _turn_end(self) -> int:
-        first = self.chat_template.tail[0]
-        if first not in self.control_token_ids:
+        first = next(iter(self.chat_template.tail), None)
+        if first is None or first not in self.control_token_ids:
             raise UnfitTokenizer("the chat template does not end the user turn with a control token")
         return first
 

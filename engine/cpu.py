@@ -50,7 +50,8 @@ def model_threads(cpus: Iterable[int], sysfs: Path = Path("/sys/devices/system/c
         return ModelThreads(count=max(1, len(usable) - RESERVED_CPUS), pinned_cpus=())
     node = _memory_node(sysfs, usable[0])
     cores = {_core(sysfs, cpu): cpu for cpu in usable if _memory_node(sysfs, cpu) == node}
-    pinned = tuple(cores.values())[:-RESERVED_CPUS]
+    pinned = tuple(cores.values())
+    pinned = pinned[:-RESERVED_CPUS] or pinned
     return ModelThreads(count=len(pinned), pinned_cpus=pinned)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 
 import psutil
+
+POLL_SECONDS = 0.02
 
 
 class ProcessFamily:
@@ -23,16 +26,23 @@ class ProcessFamily:
         for child in multiprocessing.active_children():
             if child.pid is not None and child.pid not in self._strangers:
                 self._remember(child.pid)
-        return [process for process in self._seen.values() if process.is_running()]
+        return [process for process in self._seen.values() if _runs(process)]
 
     def stop(self, grace_seconds: float) -> None:
         """Terminate every member, and kill what is left after `grace_seconds`."""
         for process in self.members():
             _end(process, kill=False)
-        _, stubborn = psutil.wait_procs(self.members(), timeout=grace_seconds)
-        for process in stubborn:
+        self._wait(grace_seconds)
+        for process in self.members():
             _end(process, kill=True)
-        psutil.wait_procs(stubborn, timeout=grace_seconds)
+        self._wait(grace_seconds)
+
+    def _wait(self, seconds: float) -> None:
+        # Not psutil's own wait: it would take the exit status of a child from `multiprocessing`, which then believes
+        # in the child for ever.
+        deadline = time.monotonic() + seconds
+        while self.members() and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
 
     def _remember(self, pid: int) -> None:
         try:
@@ -41,6 +51,13 @@ class ProcessFamily:
                 self._seen.setdefault(process.pid, process)
         except psutil.NoSuchProcess:
             return  # it ended while we looked
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _end(process: psutil.Process, *, kill: bool) -> None:

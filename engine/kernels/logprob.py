@@ -64,7 +64,10 @@ def fill_logprob_token_ids(
         out_token_ids[row, 0] = sampled_token_ids[row]
         req = int(expanded_idx_mapping[row])
         count = int(num_per_req_token_ids[req])
-        columns = per_req_token_ids[req, :count] if count > 0 else topk_indices[row, :NUM_TOPK]
+        if count > 0:
+            columns = per_req_token_ids[req, :count]
+        else:  # without a top k, what stands for its table has no row for every row of logits
+            columns = topk_indices[row, :NUM_TOPK] if NUM_TOPK else topk_indices.new_empty(0)
         out_token_ids[row, 1 : 1 + len(columns)] = columns.to(out_token_ids.dtype)
         out_valid_mask[row, : 1 + len(columns)] = True
 

@@ -1,0 +1,144 @@
+"""What operators see: names, labels, and what is counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from prometheus_client import REGISTRY, Counter
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.canvas.decision import answer
+from app.canvas.kinds import make_option
+from app.canvas.question import Kind, Question
+from app.metrics import Metrics
+from engine.protocol import EngineStep, ReadResult
+from tests.app.canary import CANARY
+
+
+@dataclass(frozen=True)
+class Collector:
+    """A metric as dashboards know it."""
+
+    name: str
+    kind: str
+    labels: frozenset[str] = frozenset()
+
+
+# The contract's, as far as this version has them.
+COLLECTORS = (
+    Collector("decide_requests", "counter", frozenset({"route", "status"})),
+    Collector("decide_request_seconds", "histogram", frozenset({"route"})),
+    Collector("decide_reads", "counter", frozenset({"path"})),
+    Collector("decide_engine_steps", "counter"),
+    Collector("decide_engine_step_seconds", "histogram"),
+    Collector("decide_reads_per_decision", "histogram"),
+    Collector("decide_entropy", "histogram", frozenset({"kind"})),
+    Collector("decide_entropy_nats", "histogram", frozenset({"kind"})),
+    Collector("decide_outcomes", "counter", frozenset({"outcome"})),
+    Collector("decide_stop_reasons", "counter", frozenset({"reason"})),
+    Collector("decide_prompt_tokens", "counter"),
+    Collector("decide_cached_tokens", "counter"),
+    Collector("decide_inflight", "gauge"),
+    Collector("decide_rejected", "counter", frozenset({"reason"})),
+)
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    """Collectors that have counted nothing."""
+    return Metrics()
+
+
+def sample(metrics: Metrics, name: str, **labels: str) -> float | None:
+    """A sample's value, None if there is none."""
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def read(*steps: int, seconds: float = 0.5) -> ReadResult:
+    """A read of 100 prompt tokens, 32 of them cached, that took part in these engine steps."""
+    return ReadResult(
+        slot_logprobs=(),
+        prompt_tokens=100,
+        cached_tokens=32,
+        canvas_tokens=6,
+        engine_steps=tuple(EngineStep(index=index, seconds=seconds) for index in steps),
+        queue_seconds=0.0,
+    )
+
+
+def test_names_and_labels(metrics: Metrics) -> None:
+    """C2: dashboards and alerts rely on them: no other name, no other label."""
+    metrics.requests.labels(route="/decide", status="200").inc()
+    metrics.request_seconds.labels(route="/decide").observe(1)
+    metrics.reads.labels(path="two_step").inc()
+    metrics.entropy.labels(kind="score").observe(0)
+    metrics.entropy_nats.labels(kind="score").observe(0)
+    metrics.outcomes.labels(outcome="decided").inc()
+    metrics.stop_reasons.labels(reason="entropy").inc()
+    metrics.rejected.labels(reason="overloaded").inc()
+    found = {
+        Collector(family.name, family.type, frozenset(name for s in family.samples for name in s.labels) - {"le"})
+        for family in metrics.registry.collect()
+    }
+    assert found == set(COLLECTORS)
+
+
+def test_every_collector_says_what_it_is(metrics: Metrics) -> None:
+    """The help text on the page."""
+    assert all(family.documentation for family in metrics.registry.collect())
+
+
+def test_a_read_is_counted_with_its_tokens(metrics: Metrics) -> None:
+    """By its path, with prompt and cached tokens."""
+    metrics.observe_read(read(1, 2), path="two_step")
+    metrics.observe_read(read(3), path="fused")
+    assert sample(metrics, "decide_reads_total", path="two_step") == 1
+    assert sample(metrics, "decide_reads_total", path="fused") == 1
+    assert sample(metrics, "decide_prompt_tokens_total") == 200
+    assert sample(metrics, "decide_cached_tokens_total") == 64
+
+
+def test_an_engine_step_is_counted_once(metrics: Metrics) -> None:
+    """Reads share steps, and each reports all of its own when it ends, in any order."""
+    for result in (read(1, 2), read(1, 2), read(5, 6), read(3, 6), read(2, 3)):
+        metrics.observe_read(result, path="two_step")
+    assert sample(metrics, "decide_engine_steps_total") == 5
+    assert sample(metrics, "decide_engine_step_seconds_count") == 5
+    assert sample(metrics, "decide_engine_step_seconds_sum") == 2.5
+
+
+def test_every_step_of_a_long_life_is_counted(metrics: Metrics) -> None:
+    """What is remembered of old steps is bounded, and the count is right all the same."""
+    for step in range(1, 10_001):
+        metrics.observe_read(read(step), path="fused")
+        metrics.observe_read(read(step), path="fused")
+    assert sample(metrics, "decide_engine_steps_total") == 10_000
+
+
+def test_entropy_of_an_answer(metrics: Metrics) -> None:
+    """Normalised and in nats, by kind of question."""
+    options = tuple(map(make_option, ("w", "x", "y", "z")))
+    question = Question(name=CANARY, kind=Kind.CHOICE, text="", options=options)
+    metrics.observe_answer(answer(question, (0.25,) * 4, 0.3))
+    assert sample(metrics, "decide_entropy_sum", kind="choice") == pytest.approx(1.0)
+    assert sample(metrics, "decide_entropy_nats_sum", kind="choice") == pytest.approx(1.3862943611198906)
+    assert CANARY.encode() not in metrics.exposition()
+
+
+def test_the_page_holds_ours_and_the_librarys(metrics: Metrics) -> None:
+    """vLLM's collectors are on the client library's own registry; both are on one valid page."""
+    theirs = Counter("vllm:test_metrics", "Stands for vLLM's own.")
+    try:
+        page = metrics.exposition().decode()
+    finally:
+        REGISTRY.unregister(theirs)
+    families = {family.name for family in text_string_to_metric_families(page)}
+    assert {"vllm:test_metrics", "decide_inflight"} <= families
+
+
+def test_applications_count_apart() -> None:
+    """Two in one process, as in tests, do not share a counter."""
+    first, second = Metrics(), Metrics()
+    first.observe_read(read(1), path="two_step")
+    assert sample(second, "decide_engine_steps_total") == 0

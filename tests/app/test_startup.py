@@ -1,0 +1,215 @@
+"""Starting, failing, stopping."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from app.lifecycle import Phase
+from app.main import create_app
+from app.settings import Settings
+from engine.checkpoint import Checkpoint
+from engine.fake import FakeEngine
+from engine.protocol import Engine, EngineInfo, EngineStartFailed
+from engine.settings import EngineSettings
+from tests.app.service import PATIENCE_SECONDS, phase_of, request_body, serving, until, until_phase
+
+
+@pytest.fixture
+def failures() -> list[Phase]:
+    """The phases in which the service reported that it can never serve again."""
+    return []
+
+
+@pytest.fixture
+def app(settings: Settings, fake: FakeEngine, failures: list[Phase]) -> FastAPI:
+    """The service over `fake`, its failures recorded."""
+    return create_app(settings, lambda _: fake, failures.append)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine is looked at all the time."""
+    monkeypatch.setattr("app.startup.WATCH_SECONDS", 0.001)
+
+
+async def test_the_engine_gets_its_part_of_the_settings(fake: FakeEngine, checkpoint: Path) -> None:
+    """Every field under its own name, and the checkpoint that was found."""
+    settings = Settings(
+        engine="fake",
+        revision="r",
+        dtype="float32",
+        canvas_length=32,
+        max_model_len=1024,
+        max_num_seqs=3,
+        max_batched_tokens=2048,
+        kv_cache_gib=2,
+        block_size=64,
+    )
+    received: list[EngineSettings] = []
+
+    def make(engine_settings: EngineSettings) -> Engine:
+        received.append(engine_settings)
+        return fake
+
+    async with serving(create_app(settings, make)):
+        await until(lambda: bool(received))
+    expected = EngineSettings(
+        checkpoint=Checkpoint(folder=checkpoint, revision="r"),
+        name="onestep-demo",
+        dtype="float32",
+        canvas_length=32,
+        max_model_len=1024,
+        max_num_seqs=3,
+        max_batched_tokens=2048,
+        kv_cache_gib=2,
+        block_size=64,
+    )
+    assert received == [expected]
+
+
+async def test_ready_only_after_a_real_decision(app: FastAPI, fake: FakeEngine) -> None:
+    """R12: the engine is up, but the first read hangs: still starting. It answers: ready."""
+    fake.gate.clear()
+    async with serving(app) as client:
+        await until(lambda: bool(fake.requests))
+        assert await phase_of(client) == "starting"
+        fake.gate.set()
+        await until_phase(client, "ready")
+    assert len(fake.requests) == 1
+
+
+async def test_a_start_that_fails(app: FastAPI, fake: FakeEngine, failures: list[Phase]) -> None:
+    """The service says so to callers, probes and its owner, and keeps answering until it is ended."""
+    fake.start_error = EngineStartFailed("no memory")
+    async with serving(app) as client:
+        await until(lambda: bool(failures))
+        assert failures == [Phase.STARTING]
+        assert await phase_of(client) == "failed"
+        refused = await client.post("/decide", json=request_body())
+        assert (refused.status_code, refused.json()["type"]) == (503, "urn:onestep:problem:engine_dead")
+    assert fake.is_closed
+
+
+async def test_a_first_decision_that_fails(app: FastAPI, fake: FakeEngine, failures: list[Phase]) -> None:
+    """R12: an engine that cannot decide is no engine to serve with."""
+    fake.logprobs = lambda *_: (float("nan"), 0.0)
+    async with serving(app):
+        await until(lambda: bool(failures))
+    assert failures == [Phase.STARTING]
+
+
+def refuse(_: EngineSettings) -> Engine:
+    """A factory that must not be asked."""
+    raise AssertionError("an engine was made")
+
+
+async def test_a_checkpoint_without_a_tokenizer(
+    settings: Settings, tmp_path: Path, failures: list[Phase], lines: list[dict[str, Any]]
+) -> None:
+    """Found before an engine is made; the log says what is wrong."""
+    app = create_app(replace(settings, model=str(tmp_path)), refuse, failures.append)
+    async with serving(app) as client:
+        await until(lambda: bool(failures))
+        assert await phase_of(client) == "failed"
+    assert failures == [Phase.STARTING]
+    (line,) = (line for line in lines if line["event"] == "engine failed")
+    assert (line["error"], line["phase"]) == ("UnfitTokenizer", "starting")
+    assert "tokenizer or chat template cannot be used" in line["reason"]
+
+
+async def test_a_tokenizer_larger_than_its_model(
+    app: FastAPI, fake: FakeEngine, failures: list[Phase], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise could not be embedded: refused before the first read."""
+    info = replace(await fake.start(), vocabulary_size=2047)
+
+    async def start(_: FakeEngine) -> EngineInfo:
+        return info
+
+    monkeypatch.setattr(FakeEngine, "start", start)
+    async with serving(app):
+        await until(lambda: bool(failures))
+    assert failures == [Phase.STARTING]
+    assert not fake.requests
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_engine_that_dies_while_nobody_asks(app: FastAPI, fake: FakeEngine, failures: list[Phase]) -> None:
+    """R13: noticed without a request; there is no way back."""
+    async with serving(app) as client:
+        await until_phase(client, "ready")
+        fake.is_dead = True
+        await until(lambda: bool(failures))
+        assert failures == [Phase.READY]
+        assert await phase_of(client) == "failed"
+        fake.is_dead = False
+        assert (await client.post("/decide", json=request_body())).status_code == 503
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_engine_that_dies_under_a_request(app: FastAPI, fake: FakeEngine, failures: list[Phase]) -> None:
+    """R13: that request gets 503, `/health` agrees at once, and the owner is told once, in time."""
+    async with serving(app) as client:
+        await until_phase(client, "ready")
+        fake.is_dead = True
+        refused = await client.post("/decide", json=request_body())
+        assert (refused.status_code, refused.json()["type"]) == (503, "urn:onestep:problem:engine_dead")
+        assert await phase_of(client) == "failed"
+        await until(lambda: bool(failures))
+    assert len(failures) == 1
+    assert Phase.STARTING not in failures
+
+
+async def test_stopping_while_the_engine_starts(settings: Settings, fake: FakeEngine, failures: list[Phase]) -> None:
+    """R11: it does not wait for the engine, and is no failure."""
+    fake.start_seconds = 10 * PATIENCE_SECONDS
+    made: list[EngineSettings] = []
+
+    def make(engine_settings: EngineSettings) -> Engine:
+        made.append(engine_settings)
+        return fake
+
+    async with serving(create_app(settings, make, failures.append)) as client:
+        await until(lambda: bool(made))
+        assert await phase_of(client) == "starting"
+    assert fake.is_closed
+    assert failures == []
+
+
+async def test_stopping_before_there_is_an_engine(settings: Settings, failures: list[Phase]) -> None:
+    """R11: the checkpoint is not loaded yet; no engine is made any more."""
+    async with serving(create_app(settings, refuse, failures.append)):
+        pass
+    assert failures == []
+
+
+async def test_stopping_while_ready(app: FastAPI, fake: FakeEngine, failures: list[Phase]) -> None:
+    """The engine is closed, and its end is not taken for a failure."""
+    async with serving(app) as client:
+        await until_phase(client, "ready")
+    assert fake.is_closed
+    assert failures == []
+
+
+async def test_a_start_is_logged(app: FastAPI, lines: list[dict[str, Any]]) -> None:
+    """An operator sees what is served, as which decision function, and how long it took."""
+    async with serving(app) as client:
+        await until_phase(client, "ready")
+        fingerprint = (await client.get("/health")).json()["fingerprint"]
+    (line,) = (line for line in lines if line["event"] == "ready")
+    assert line["seconds"] > 0
+    assert (line["model"], line["dtype"], line["fingerprint"]) == ("onestep-demo", "float32", fingerprint)
+
+
+async def test_garbage_is_collected_again_after_the_end(app: FastAPI) -> None:
+    """What start-up made is out of the collector's sight while the service runs, and not for longer."""
+    async with serving(app) as client:
+        await until_phase(client, "ready")
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0

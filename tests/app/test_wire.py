@@ -1,0 +1,258 @@
+"""Bodies of requests and answers, as callers see them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from app.canvas.decision import Answer, Outcome
+from app.canvas.json import JsonScalar
+from app.canvas.kinds import make_option
+from app.canvas.question import Kind, Question
+from app.decisions import Decision, DecisionRequest, ServedModel, StopReason
+from app.errors import SchemaRejected
+from app.wire import decide_response, parse_decide_request
+from engine.protocol import EngineStep, ReadResult
+from tests.app.canary import CANARY
+
+RUBRIC = {"anything": [CANARY]}
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    """A request body with these fields over the required ones."""
+    return {"state": "s", "rubric": RUBRIC, **fields}
+
+
+def problems_of(sent: Any) -> list[tuple[str, str, str]]:
+    """Pointer, code and message of everything wrong with a body."""
+    with pytest.raises(SchemaRejected) as refusal:
+        parse_decide_request(sent)
+    return [(problem.pointer, problem.code, problem.message) for problem in refusal.value.problems]
+
+
+@dataclass(frozen=True)
+class Taken:
+    id: str
+    body: dict[str, Any]
+    request: DecisionRequest
+
+
+TAKEN = (
+    Taken("the least", body(), DecisionRequest(state="s", rubric=RUBRIC)),
+    Taken("an empty policy", body(policy={}), DecisionRequest(state="s", rubric=RUBRIC)),
+    Taken("no instructions", body(instructions=None), DecisionRequest(state="s", rubric=RUBRIC)),
+    Taken("an object", body(state={"a": 1}), DecisionRequest(state={"a": 1}, rubric=RUBRIC)),
+    Taken("messages", body(state=[1]), DecisionRequest(state=[1], rubric=RUBRIC)),
+    # Any JSON: what is wrong with a rubric is said by the canvas, all at once.
+    Taken("a rubric that is none", body(rubric=None), DecisionRequest(state="s", rubric=None)),
+    Taken(
+        "everything",
+        body(
+            instructions="i",
+            policy={
+                "entropy_threshold": 0.5,
+                "max_reads": 1,
+                "layout": "joint",
+                "order": "rubric_first",
+                "rotate_options": False,
+                "seed": 7,
+                "deadline_ms": 1500,
+            },
+        ),
+        DecisionRequest(
+            state="s", rubric=RUBRIC, instructions="i", entropy_threshold=0.5, seed=7, deadline_seconds=1.5
+        ),
+    ),
+    Taken(
+        "the lower bounds",
+        body(policy={"entropy_threshold": 0, "seed": 0, "deadline_ms": 1}),
+        DecisionRequest(state="s", rubric=RUBRIC, entropy_threshold=0.0, seed=0, deadline_seconds=0.001),
+    ),
+    Taken(
+        "the upper bounds",
+        body(policy={"entropy_threshold": 1, "seed": 2**53 - 1, "deadline_ms": 3_600_000}),
+        DecisionRequest(state="s", rubric=RUBRIC, entropy_threshold=1.0, seed=2**53 - 1, deadline_seconds=3600.0),
+    ),
+)
+
+
+@pytest.mark.parametrize("case", TAKEN, ids=lambda case: case.id)
+def test_taken(case: Taken) -> None:
+    """Every field in its unit; a field left out is the server's to choose."""
+    assert parse_decide_request(case.body) == case.request
+
+
+@dataclass(frozen=True)
+class Refused:
+    id: str
+    body: Any
+    pointer: str
+    code: str
+
+
+REFUSED = (
+    Refused("a list", [CANARY], "", "model_type"),
+    Refused("a text", CANARY, "", "model_type"),
+    Refused("null", None, "", "model_type"),
+    Refused("no state", {"rubric": RUBRIC}, "/state", "missing"),
+    Refused("no rubric", {"state": CANARY}, "/rubric", "missing"),
+    Refused("state null", body(state=None), "/state", "state_type"),
+    Refused("state a number", body(state=7), "/state", "state_type"),
+    Refused("state true", body(state=True), "/state", "state_type"),
+    Refused("state an empty text", body(state=""), "/state", "state_type"),
+    Refused("state white space", body(state=" \n\u2028"), "/state", "state_type"),
+    Refused("state an empty object", body(state={}), "/state", "state_type"),
+    Refused("state an empty list", body(state=[]), "/state", "state_type"),
+    Refused("instructions a list", body(instructions=[CANARY]), "/instructions", "string_type"),
+    Refused("instructions too long", body(instructions=CANARY * 6000), "/instructions", "string_too_long"),
+    Refused("an unknown field", body(temperature=CANARY), "/temperature", "extra_forbidden"),
+    Refused("a field that needs escaping", body(**{"a/b~": CANARY}), "/a~1b~0", "extra_forbidden"),
+    Refused("a long field", body(**{"a" * 300: CANARY}), "/" + "a" * 256 + "…", "extra_forbidden"),
+    Refused("policy null", body(policy=None), "/policy", "model_type"),
+    Refused("policy a text", body(policy=CANARY), "/policy", "model_type"),
+    Refused("an unknown policy", body(policy={"reads": CANARY}), "/policy/reads", "extra_forbidden"),
+    Refused("more reads", body(policy={"max_reads": 2}), "/policy/max_reads", "literal_error"),
+    Refused("no read", body(policy={"max_reads": 0}), "/policy/max_reads", "literal_error"),
+    Refused("another layout", body(policy={"layout": "split"}), "/policy/layout", "literal_error"),
+    Refused("no such layout", body(policy={"layout": CANARY}), "/policy/layout", "literal_error"),
+    Refused("another order", body(policy={"order": "state_first"}), "/policy/order", "literal_error"),
+    Refused("rotation", body(policy={"rotate_options": True}), "/policy/rotate_options", "literal_error"),
+    Refused("over 1", body(policy={"entropy_threshold": 1.01}), "/policy/entropy_threshold", "less_than_equal"),
+    Refused("below 0", body(policy={"entropy_threshold": -0.1}), "/policy/entropy_threshold", "greater_than_equal"),
+    Refused("a number as text", body(policy={"entropy_threshold": "0"}), "/policy/entropy_threshold", "float_type"),
+    Refused("a threshold of true", body(policy={"entropy_threshold": True}), "/policy/entropy_threshold", "float_type"),
+    Refused("a negative seed", body(policy={"seed": -1}), "/policy/seed", "greater_than_equal"),
+    Refused("a seed readers would round", body(policy={"seed": 2**53}), "/policy/seed", "less_than_equal"),
+    Refused("a seed of 64 digits", body(policy={"seed": 10**63}), "/policy/seed", "less_than_equal"),
+    Refused("half a seed", body(policy={"seed": 0.5}), "/policy/seed", "int_type"),
+    Refused("a seed as text", body(policy={"seed": CANARY}), "/policy/seed", "int_type"),
+    Refused("a seed of true", body(policy={"seed": True}), "/policy/seed", "int_type"),
+    Refused("no time", body(policy={"deadline_ms": 0}), "/policy/deadline_ms", "greater_than_equal"),
+    Refused("all the time", body(policy={"deadline_ms": 3_600_001}), "/policy/deadline_ms", "less_than_equal"),
+)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_refused(case: Refused) -> None:
+    """One problem, in its place, by its rule; P1: the message quotes nothing that was sent."""
+    ((pointer, code, message),) = problems_of(case.body)
+    assert (pointer, code) == (case.pointer, case.code)
+    assert message
+    assert CANARY not in message
+
+
+def test_all_problems_at_once() -> None:
+    """A caller does not have to find them one by one."""
+    found = problems_of({"extra": 1, "policy": {"seed": -1, "layout": "split"}, "instructions": 1})
+    assert {pointer for pointer, _, _ in found} == {
+        "/state",
+        "/rubric",
+        "/extra",
+        "/policy/seed",
+        "/policy/layout",
+        "/instructions",
+    }
+
+
+def test_a_body_of_nothing_but_mistakes() -> None:
+    """The answer stays small whatever was sent."""
+    assert len(problems_of(body(**{f"field{number}": 1 for number in range(10_000)}))) == 100
+
+
+def test_bounds_are_in_the_message() -> None:
+    """A caller reads what would be taken."""
+    ((_, _, above),) = problems_of(body(policy={"deadline_ms": 3_600_001}))
+    ((_, _, below),) = problems_of(body(policy={"seed": -1}))
+    ((_, _, long),) = problems_of(body(instructions="x" * 65_537))
+    assert "3600000" in above
+    assert "0" in below
+    assert "65536" in long
+
+
+def answer(name: str, kind: Kind, shares: dict[JsonScalar, float], **fields: Any) -> Answer:
+    """An answer with these probabilities, the likeliest first."""
+    described: dict[str, Any] = {
+        "value": next(iter(shares)),
+        "outcome": Outcome.DECIDED,
+        "entropy": 0.25,
+        "confidence": 0.5,
+        "margin": 0.75,
+        "expected": None,
+    }
+    return Answer(
+        question=Question(name=name, kind=kind, text="", options=tuple(map(make_option, shares))),
+        probability=max(shares.values()),
+        probabilities=tuple(shares.values()),
+        **{**described, **fields},
+    )
+
+
+DECISION = Decision(
+    id="dec_1",
+    model=ServedModel(name="m", fingerprint="sha256:f"),
+    outcome=Outcome.UNCERTAIN,
+    value={"a/b": None, "pain": 3, "half": 0.5, "sure": True},
+    answers=(
+        answer("a/b", Kind.CHOICE, {None: 0.75, "x": 0.25}, outcome=Outcome.UNCERTAIN, entropy=0.8),
+        answer("pain", Kind.SCORE, {3: 1.0, 4: 0.0}, expected=3.0),
+        answer("half", Kind.CHOICE, {0.5: 0.75, 1: 0.25}),
+        answer("sure", Kind.BOOLEAN, {True: 0.75, False: 0.25}),
+    ),
+    stop_reason=StopReason.MAX_READS,
+    seed=42,
+    read=ReadResult(
+        slot_logprobs=(),
+        prompt_tokens=188,
+        cached_tokens=128,
+        canvas_tokens=16,
+        engine_steps=(EngineStep(index=7, seconds=0.010), EngineStep(index=9, seconds=0.0009)),
+        queue_seconds=0.0002,
+    ),
+    total_seconds=0.0121,
+)
+
+
+def answered(value: JsonScalar, probabilities: dict[str, float], **fields: Any) -> dict[str, Any]:
+    """An answer on the wire."""
+    return {
+        "value": value,
+        "outcome": "decided",
+        "probability": max(probabilities.values()),
+        "probabilities": probabilities,
+        "entropy": 0.25,
+        "confidence": 0.5,
+        "margin": 0.75,
+        "std_error": None,
+        "agreement": 1.0,
+        "reads": 1,
+        "label_mass": None,
+        **fields,
+    }
+
+
+EXPECTED = {
+    "id": "dec_1",
+    "model": "m",
+    "outcome": "uncertain",
+    "decision": {"a/b": None, "pain": 3, "half": 0.5, "sure": True},
+    "answers": {
+        "a~1b": answered(None, {"null": 0.75, "x": 0.25}, outcome="uncertain", entropy=0.8),
+        "pain": answered(3, {"3": 1.0, "4": 0.0}, expected=3.0),
+        "half": answered(0.5, {"0.5": 0.75, "1": 0.25}),
+        "sure": answered(True, {"true": 0.75, "false": 0.25}),
+    },
+    "policy": {"reads": 1, "rounds": 1, "stop_reason": "max_reads", "max_entropy": 0.8, "seeds": [42]},
+    "usage": {"input_tokens": 188, "cached_tokens": 128, "canvas_tokens": 16, "engine_steps": 2},
+    "timing": {"total_ms": 12.1, "queue_ms": 0.2, "engine_ms": 10.9},
+    "fingerprint": "sha256:f",
+}
+
+
+def test_an_answer_as_its_caller_sees_it() -> None:
+    """The whole of it: keys, units, types; ids are pointers, `expected` is there for scores only."""
+    sent = decide_response(DECISION).model_dump_json()
+    # As text, in which true is not 1 and 3 is not 3.0.
+    assert json.dumps(json.loads(sent), sort_keys=True) == json.dumps(EXPECTED, sort_keys=True)

@@ -1,0 +1,154 @@
+"""The fake engine: deterministic, scriptable, and it remembers what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+
+import pytest
+
+from engine.checkpoint import Checkpoint
+from engine.fake import REMEMBERED_READS, FakeEngine
+from engine.protocol import CanvasSlot, Engine, EngineDied, EngineError, EngineStartFailed, ReadFailed, ReadRequest
+from engine.settings import EngineSettings
+
+SETTINGS = EngineSettings(
+    checkpoint=Checkpoint(folder=Path("none"), revision="r1"),
+    name="fake-model",
+    dtype="auto",
+    canvas_length=32,
+    max_model_len=512,
+    max_num_seqs=4,
+    max_batched_tokens=256,
+    kv_cache_gib=None,
+    block_size=32,
+)
+SLOTS = (
+    CanvasSlot(position=0, label_token_ids=(7, 8, 9)),
+    CanvasSlot(position=2, label_token_ids=(8, 7)),
+)
+
+
+def read(prompt: tuple[int, ...] = (1, 2), canvas: tuple[int, ...] = (3, 4, 5), request_id: str = "r") -> ReadRequest:
+    """A read of two slots."""
+    return ReadRequest(request_id=request_id, prompt_token_ids=prompt, canvas_token_ids=canvas, canvas_slots=SLOTS)
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    """An engine that answers at once."""
+    return FakeEngine(settings=SETTINGS)
+
+
+async def test_start_describes_the_engine(engine: FakeEngine) -> None:
+    """What it was started with, in the form of the contract."""
+    contract: Engine = engine
+    info = await contract.start()
+    assert (info.model, info.revision, info.canvas_length, info.max_model_len) == ("fake-model", "r1", 32, 512)
+
+
+async def test_equal_reads_get_equal_answers(engine: FakeEngine) -> None:
+    """Whoever asks, however often, in whichever instance; R17."""
+    first = await engine.read(read(request_id="a"))
+    again = await FakeEngine(settings=SETTINGS).read(read(request_id="b"))
+    assert first.slot_logprobs == again.slot_logprobs
+    assert [len(logprobs) for logprobs in first.slot_logprobs] == [3, 2]
+    assert [sum(map(math.exp, logprobs)) for logprobs in first.slot_logprobs] == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize("other", [read(prompt=(1, 3)), read(canvas=(3, 4, 6))], ids=["prompt", "canvas"])
+async def test_other_reads_get_other_answers(engine: FakeEngine, other: ReadRequest) -> None:
+    """Answers depend on all that was asked, and differ from slot to slot."""
+    answer = (await engine.read(read())).slot_logprobs
+    assert (await engine.read(other)).slot_logprobs != answer
+    assert answer[0][0] - answer[0][1] != pytest.approx(answer[1][1] - answer[1][0])
+
+
+async def test_reads_are_accounted_for(engine: FakeEngine) -> None:
+    """Tokens and engine steps, which go on counting from read to read; the reads themselves in order."""
+    results = [await engine.read(read(request_id=request_id)) for request_id in "ab"]
+    assert [(r.prompt_tokens, r.canvas_tokens, r.cached_tokens) for r in results] == [(2, 3, 0)] * 2
+    assert [[step.index for step in r.engine_steps] for r in results] == [[1, 2], [3, 4]]
+    assert [request.request_id for request in engine.requests] == ["a", "b"]
+
+
+async def test_only_the_latest_reads_are_remembered(engine: FakeEngine) -> None:
+    """It may run for as long as a real one; R16."""
+    for number in range(REMEMBERED_READS + 2):
+        await engine.read(read(request_id=str(number)))
+    assert len(engine.requests) == REMEMBERED_READS
+    assert engine.requests[-1].request_id == str(REMEMBERED_READS + 1)
+
+
+async def test_reads_wait_at_the_gate(engine: FakeEngine) -> None:
+    """Asked for, but not answered, until the gate is opened."""
+    engine.gate.clear()
+    task = asyncio.create_task(engine.read(read()))
+    await asyncio.sleep(0.01)
+    assert len(engine.requests) == 1
+    assert not task.done()
+    engine.gate.set()
+    await task
+
+
+async def test_cancelled_reads_are_aborted(engine: FakeEngine) -> None:
+    """As the contract has it, and in no list when they ended by themselves; R4."""
+    await engine.read(read(request_id="answered"))
+    engine.gate.clear()
+    task = asyncio.create_task(engine.read(read(request_id="cancelled")))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert list(engine.aborted) == ["cancelled"]
+
+
+async def test_slowness_is_reported(engine: FakeEngine) -> None:
+    """A read takes what it was told to take, and says so."""
+    engine.read_seconds = 0.02
+    began = asyncio.get_running_loop().time()
+    result = await engine.read(read())
+    assert asyncio.get_running_loop().time() - began >= 0.02
+    assert sum(step.seconds for step in result.engine_steps) == pytest.approx(0.02)
+
+
+async def test_a_start_can_fail(engine: FakeEngine) -> None:
+    """With the error it was given."""
+    engine.start_error = EngineStartFailed("no such checkpoint")
+    with pytest.raises(EngineStartFailed, match="no such checkpoint"):
+        await engine.start()
+
+
+@pytest.mark.parametrize("error", [ReadFailed("this one"), EngineDied("all of it")], ids=["read", "engine"])
+async def test_reads_can_fail(engine: FakeEngine, error: EngineDied | ReadFailed) -> None:
+    """With the error it was given, for as long as it has it."""
+    engine.read_error = error
+    with pytest.raises(EngineError, match=str(error)):
+        await engine.read(read())
+    engine.read_error = None
+    await engine.read(read())
+
+
+async def test_a_dead_engine_answers_nothing(engine: FakeEngine) -> None:
+    """Not even what was under way when it died; R13."""
+    await engine.check()
+    engine.gate.clear()
+    task = asyncio.create_task(engine.read(read()))
+    await asyncio.sleep(0.01)
+    engine.is_dead = True
+    engine.gate.set()
+    with pytest.raises(EngineDied):
+        await task
+    with pytest.raises(EngineDied):
+        await engine.check()
+    assert not engine.aborted
+
+
+async def test_a_closed_engine_answers_nothing(engine: FakeEngine) -> None:
+    """Closing may be repeated."""
+    await engine.close()
+    await engine.close()
+    assert engine.is_closed
+    with pytest.raises(EngineDied):
+        await engine.read(read())
