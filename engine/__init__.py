@@ -20,11 +20,10 @@ def register() -> None:
     """
     try:
         from engine.compat import apply_ledger
-        from engine.orphan import leave_signals_to_parent, watch_parent
+        from engine.orphan import obey_parent_process
 
         apply_ledger()
-        watch_parent()
-        leave_signals_to_parent()
+        obey_parent_process()
         from vllm import ModelRegistry
 
         ModelRegistry.register_model(ARCHITECTURE, "engine.model:TextDiffusionGemma")

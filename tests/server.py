@@ -69,6 +69,11 @@ class ServerProcess:
         """vLLM's processes, by the names it gives them."""
         return [process for process in self.family() if process.is_running() and "VLLM::" in _command(process)]
 
+    def shared_memory(self) -> list[Path]:
+        """The shared memory segments that processes of the family have mapped."""
+        maps = (Path(mapped.path) for process in self.family() for mapped in process.memory_maps())
+        return sorted({path for path in maps if path.is_relative_to("/dev/shm") and path.exists()})
+
     def survivors(self, within_seconds: float = GONE_SECONDS) -> list[psutil.Process]:
         """What still runs of the family after waiting at most that long for all of it to end."""
         _, alive = psutil.wait_procs(list(self._family.values()), timeout=within_seconds)

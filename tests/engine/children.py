@@ -86,11 +86,11 @@ def parent_of_stubborn(says: Connection) -> None:
 
 def watching(says: Connection) -> None:
     """Watches its parent, asked twice, and has a child of its own; says its threads' names and the child's id."""
-    from engine.orphan import watch_parent
+    from engine.orphan import obey_parent_process
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    watch_parent()
-    watch_parent()
+    obey_parent_process()
+    obey_parent_process()
     grandchild = Child.start("stubborn")
     says.send("ready")
     says.send(([thread.name for thread in threading.enumerate()], grandchild.process.pid))
@@ -99,9 +99,9 @@ def watching(says: Connection) -> None:
 
 def undisturbed(says: Connection) -> None:
     """Leaves signals to its parent, and says so after an interrupt."""
-    from engine.orphan import leave_signals_to_parent
+    from engine.orphan import obey_parent_process
 
-    leave_signals_to_parent()
+    obey_parent_process()
     says.send("ready")
     signal.raise_signal(signal.SIGINT)
     says.send("undisturbed")

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from engine.orphan import leave_signals_to_parent, watch_parent
+from engine.orphan import obey_parent_process
 from tests.engine.children import Child, has_ended
 
 PROGRAM = "from tests.engine.children import own_a_watching_child as main; main()"
-# The promise is 30 s; the watcher needs milliseconds.
+# The promise is 30 s; the watcher looks several times a second.
 GONE_SECONDS = 10.0
 
 
@@ -48,7 +48,7 @@ def test_the_family_ends_with_its_owner(owner: subprocess.Popen[str]) -> None:
 def test_a_main_process_watches_nobody() -> None:
     """The service itself, which `multiprocessing` did not start, has no parent to end with."""
     before = threading.active_count()
-    watch_parent()
+    obey_parent_process()
     assert threading.active_count() == before
 
 
@@ -60,5 +60,5 @@ def test_an_interrupt_is_for_the_parent(start: Callable[[str], Child]) -> None:
 def test_a_main_process_keeps_its_signals() -> None:
     """The service itself has nobody to leave them to."""
     before = signal.getsignal(signal.SIGINT)
-    leave_signals_to_parent()
+    obey_parent_process()
     assert signal.getsignal(signal.SIGINT) is before

@@ -6,7 +6,7 @@ import multiprocessing
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
@@ -46,17 +46,23 @@ def test_stubborn_members_are_killed(start: Start) -> None:
     assert pids(family) == set()
 
 
-def test_strangers_are_left_alone(start: Start) -> None:
+@pytest.fixture
+def other() -> Iterator[subprocess.Popen[bytes]]:
+    """A child that multiprocessing knows nothing of."""
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as other:
+        yield other
+        other.kill()
+
+
+def test_strangers_are_left_alone(start: Start, other: subprocess.Popen[bytes]) -> None:
     """Not ours: what multiprocessing started before the family was made, and what something else starts."""
     earlier = start("polite")
     family = ProcessFamily()
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as other:
-        member = start("polite")
-        assert pids(family) == {member.process.pid}
-        family.stop(grace_seconds=PATIENCE_SECONDS)
-        assert member.hear() == "ended"
-        assert other.poll() is None
-        other.kill()
+    member = start("polite")
+    assert pids(family) == {member.process.pid}
+    family.stop(grace_seconds=PATIENCE_SECONDS)
+    assert member.hear() == "ended"
+    assert other.poll() is None
     assert earlier.process.is_alive()
 
 

@@ -227,7 +227,7 @@ def metric(server: ServerProcess, name: str) -> float:
 
 def test_a_missed_deadline_leaves_no_work(real_server: ServerProcess) -> None:
     """R6: 504, and the engine stops working on what nobody waits for."""
-    late = {"state": "word " * 3000, "rubric": HEADACHE["rubric"], "policy": {"deadline_ms": 20}}
+    late = {"state": "a" + " a" * 3000, "rubric": HEADACHE["rubric"], "policy": {"deadline_ms": 20}}
     refused = real_server.decide(late)
     assert (refused.status_code, refused.json()["type"]) == (504, "urn:onestep:problem:deadline_exceeded")
     real_server.wait_for(lambda: metric(real_server, "vllm:num_requests_running") == 0, 10)

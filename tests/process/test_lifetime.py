@@ -14,13 +14,6 @@ import pytest
 from tests.cases import HEADACHE
 from tests.server import ServerProcess
 
-DEV_SHM = Path("/dev/shm")
-
-
-def shared_memory() -> set[str]:
-    """Names of the shared memory segments of this machine."""
-    return {path.name for path in DEV_SHM.iterdir()}
-
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
@@ -33,13 +26,22 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -9)])
 def test_no_process_outlives_the_server(server: ServerProcess, number: signal.Signals, exit_code: int) -> None:
     """R9, R14: however the server ends, 30 s later nothing of the engine is left, its shared memory included."""
-    before = shared_memory()
     server.wait_until_ready()
+    segments = server.shared_memory()
+    assert segments
     assert len(server.engine_processes()) == 2
     assert server.decide(HEADACHE).status_code == 200
     assert server.stop(number) == exit_code
     assert server.survivors() == []
-    assert shared_memory() <= before
+    assert [segment for segment in segments if segment.exists()] == []
+
+
+@pytest.mark.engine
+def test_sigkill_while_loading(server: ServerProcess) -> None:
+    """R14: an EngineCore whose owner dies while it starts does not wait for it."""
+    server.wait_for(lambda: len(server.engine_processes()) >= 1, 60)
+    assert server.stop(signal.SIGKILL) == -9
+    assert server.survivors() == []
 
 
 @pytest.mark.engine

@@ -112,7 +112,14 @@ DESCRIBED = (
     ),
     Described("half and half of four, far apart", (0.5, 0.0, 0.0, 0.5), 0.5, 0.0, 1 / 3, 0.0),
     Described("half and half of four, close", (0.0, 0.5, 0.5, 0.0), 0.5, 0.0, 1 / 3, 0.5),
-    Described("the first of equals is the mode", (0.4, 0.2, 0.4), 1.0549201679861442 / math.log(3), 0.0, 0.1, 0.0),
+    Described(
+        "the first of equals is the mode",
+        (0.0, 0.4, 0.4, 0.2),
+        -(2 * 0.4 * math.log(0.4) + 0.2 * math.log(0.2)) / math.log(4),
+        0.0,
+        0.2,
+        1 - (0.4 * 1 + 0.2 * 2) / 1,
+    ),
 )
 
 
