@@ -6,6 +6,7 @@ of these has broken a server. Bytes are counted as they arrive, whatever `Conten
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
@@ -18,6 +19,8 @@ from app.canvas.json import Json
 from app.errors import BodyTooLarge, MalformedBody, RequestRejected, UnsupportedMediaType
 
 MAX_DEPTH = 64
+# Longer bodies are parsed off the event loop, so that one does not hold up everybody else's answer.
+INLINE_BYTES = 65_536
 # Beyond any level, threshold or seed, and far below Python's own limit for converting digits.
 MAX_INTEGER_DIGITS = 64
 
@@ -40,7 +43,9 @@ async def receive_json(request: Request, limit_bytes: int) -> Json:
         received += chunk
         if len(received) > limit_bytes:
             raise BodyTooLarge(_problem("body_too_large", f"the body may have {limit_bytes} bytes"))
-    return parse_json(bytes(received))
+    if len(received) <= INLINE_BYTES:
+        return parse_json(bytes(received))
+    return await asyncio.to_thread(parse_json, bytes(received))
 
 
 def parse_json(body: bytes) -> Json:

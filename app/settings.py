@@ -30,10 +30,9 @@ def demo_checkpoint() -> str:
 
 def _integer(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
+        if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
             raise ValueError
-        return value
+        return int(text)
 
     parse.__doc__ = f"an integer from {low} to {high}"
     return parse

@@ -12,11 +12,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing.process import parent_process
 from types import ModuleType
 from typing import Any
 
 from engine.kernels import REPLACEMENTS
 from engine.kernels.launch import HostKernel
+from engine.orphan import run_engine_core
 
 SUPPORTED_VLLM_VERSION = "0.32.0"
 # vLLM's CPU wheel goes by another distribution name than its GPU wheel; both import as `vllm`.
@@ -138,6 +140,18 @@ def _dump_nothing(*_: object) -> None:
     """Stands for `vllm.logging_utils.dump_input.dump_engine_exception`."""
 
 
+def _owns_engine_core() -> bool:
+    # In the EngineCore itself vLLM's own function has to stay what it is.
+    return parent_process() is None
+
+
+def _start_obedient_engine_core() -> None:
+    core = importlib.import_module("vllm.v1.engine.core")
+    process_class = require(core, "EngineCoreProc")
+    require(process_class, "run_engine_core")
+    process_class.run_engine_core = staticmethod(run_engine_core)
+
+
 def _check_scheduler_hooks() -> None:
     diffusion = importlib.import_module("vllm.v1.core.sched.diffusion_scheduler")
     scheduler = require(diffusion, "DiffusionScheduler")
@@ -181,6 +195,17 @@ LEDGER: tuple[Patch, ...] = (
         remove_when="vLLM can be told not to dump its inputs",
         needed=_is_engine_core,
         apply=_silence_step_dumps,
+    ),
+    Patch(
+        name="obedient-engine-core",
+        why="An EngineCore whose owner is killed lives on; while it starts it waits five minutes for its owner, before "
+        "it loads the plugin that could watch.",
+        how="In the owner, the function that vLLM gives its EngineCore process to run is replaced by one that watches "
+        "the owner and then runs vLLM's.",
+        upstream="none yet; vLLM's workers watch their parent, its EngineCore does not",
+        remove_when="an EngineCore ends by itself when its front end is gone, while it starts too",
+        needed=_owns_engine_core,
+        apply=_start_obedient_engine_core,
     ),
     Patch(
         name="scheduler-hooks",

@@ -65,7 +65,8 @@ def _memory_node(sysfs: Path, cpu: int) -> str:
 
 
 def _core(sysfs: Path, cpu: int) -> str:
-    return (sysfs / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text()
+    siblings = sysfs / f"cpu{cpu}" / "topology" / "thread_siblings_list"
+    return siblings.read_text() if siblings.exists() else str(cpu)
 
 
 def choose_dtype(features: tuple[str, ...], bfloat16_weight_bytes: int, free_bytes: int | None = None) -> str:

@@ -50,6 +50,8 @@ def engine_arguments(settings: EngineSettings, dtype: str) -> dict[str, Any]:
     """Arguments of vLLM's `AsyncEngineArgs`."""
     return {
         "model": str(settings.checkpoint.folder),
+        # What `vllm:*` metrics are labelled with; by default it would be the folder's path.
+        "served_model_name": settings.name,
         # The service tokenises; vLLM never sees text.
         "skip_tokenizer_init": True,
         "dtype": dtype,

@@ -69,6 +69,10 @@ class ServerProcess:
         """vLLM's processes, by the names it gives them."""
         return [process for process in self.family() if process.is_running() and "VLLM::" in _command(process)]
 
+    def command_lines(self) -> list[str]:
+        """The command lines of the family."""
+        return [_command(process) for process in self.family()]
+
     def shared_memory(self) -> list[Path]:
         """The shared memory segments that processes of the family have mapped."""
         maps = (Path(mapped.path) for process in self.family() for mapped in process.memory_maps())

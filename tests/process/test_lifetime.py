@@ -39,7 +39,7 @@ def test_no_process_outlives_the_server(server: ServerProcess, number: signal.Si
 @pytest.mark.engine
 def test_sigkill_while_loading(server: ServerProcess) -> None:
     """R14: an EngineCore whose owner dies while it starts does not wait for it."""
-    server.wait_for(lambda: len(server.engine_processes()) >= 1, 60)
+    server.wait_for(lambda: any("spawn_main" in name for name in server.command_lines()), 60)
     assert server.stop(signal.SIGKILL) == -9
     assert server.survivors() == []
 
