@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from hypothesis import given
 from starlette.requests import Request
 from starlette.types import Message
 
-from app.body import MAX_DEPTH, parse_json, receive_json
+from app.body import INLINE_BYTES, MAX_DEPTH, parse_json, receive_json
 from app.canvas.json import Json
 from app.errors import BodyTooLarge, MalformedBody, RequestRejected, UnsupportedMediaType
 from tests.app.canvas.rubrics import json_values
@@ -209,6 +210,23 @@ async def test_the_rest_of_a_body_over_the_limit_is_not_received() -> None:
     with pytest.raises(BodyTooLarge):
         await receive_json(Request(scope, receive), LIMIT_BYTES)
     assert len(received) == 3
+
+
+async def test_long_bodies_are_parsed_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R3: one does not hold up everybody else's answer; a short one is not worth a thread. A refusal comes through."""
+    threads: list[int] = []
+
+    def watched(body: bytes) -> Json:
+        threads.append(threading.get_ident())
+        return parse_json(body)
+
+    monkeypatch.setattr("app.body.parse_json", watched)
+    for length in (INLINE_BYTES, INLINE_BYTES + 1):
+        assert await receive_json(request_of([b"1".rjust(length)], JSON_HEADERS), 2 * length) == 1
+    at_bound, longer = threads
+    assert at_bound == threading.get_ident() != longer
+    with pytest.raises(MalformedBody):
+        await receive_json(request_of([b"[" * (INLINE_BYTES + 1)], JSON_HEADERS), 2 * INLINE_BYTES)
 
 
 @pytest.mark.parametrize(
