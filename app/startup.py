@@ -21,7 +21,7 @@ from app.serving import State
 from app.settings import Settings
 from app.tokenizer import CheckpointTokenizer
 from engine.checkpoint import Checkpoint, locate_checkpoint
-from engine.protocol import Engine, EngineError, EngineInfo
+from engine.protocol import Engine, EngineDied, EngineError, EngineInfo
 from engine.settings import EngineSettings
 
 EngineFactory = Callable[[EngineSettings], Engine]
@@ -53,9 +53,10 @@ class Startup:
         lifecycle = self._state["lifecycle"]
         try:
             engine = await self.run()
-            while True:
+            while lifecycle.phase is not Phase.FAILED:  # a request may have found the engine dead first
                 await asyncio.sleep(WATCH_SECONDS)
                 await engine.check()
+            raise EngineDied("a request found the engine dead")
         except Exception as error:
             phase = lifecycle.phase
             # An operator reads here why it could not start. These messages are ours and quote no request.

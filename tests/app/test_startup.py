@@ -15,7 +15,7 @@ from app.main import create_app
 from app.settings import Settings
 from engine.checkpoint import Checkpoint
 from engine.fake import FakeEngine
-from engine.protocol import Engine, EngineInfo, EngineStartFailed
+from engine.protocol import Engine, EngineDied, EngineInfo, EngineStartFailed
 from engine.settings import EngineSettings
 from tests.app.service import PATIENCE_SECONDS, phase_of, request_body, serving, until, until_phase
 
@@ -213,3 +213,16 @@ async def test_garbage_is_collected_again_after_the_end(app: FastAPI) -> None:
         await until_phase(client, "ready")
         assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_death_that_only_a_request_notices(app: FastAPI, fake: FakeEngine, failures: list[Phase]) -> None:
+    """R13: the owner of the process hears of it, though the engine still says of itself that it lives."""
+    async with serving(app) as client:
+        await until_phase(client, "ready")
+        fake.read_error = EngineDied("gone")
+        assert (await client.post("/decide", json=request_body())).status_code == 503
+        await until(lambda: bool(failures))
+        assert await phase_of(client) == "failed"
+    assert len(failures) == 1
+    assert failures[0] is not Phase.STARTING
