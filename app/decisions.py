@@ -26,7 +26,7 @@ from app.canvas.prompt import state_text
 from app.errors import DeadlineExceeded, InternalError
 from app.lifecycle import Lifecycle, Phase
 from app.metrics import Metrics
-from engine.protocol import CanvasSlot, Engine, EngineDied, ReadRequest, ReadResult
+from engine.protocol import Branch, CanvasSlot, Engine, EngineDied, ReadRequest, ReadResult
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -170,7 +170,7 @@ class DecisionService:
         threshold = self._defaults.entropy_threshold if asked is None else asked
         return tuple(
             answer(question, normalise(logprobs), threshold)
-            for question, logprobs in zip(plan.questions, read.slot_logprobs, strict=True)
+            for question, logprobs in zip(plan.questions, read.branch_logprobs[0], strict=True)
         )
 
     def _conclude(
@@ -193,7 +193,7 @@ class DecisionService:
         )
 
     def _count(self, decision: Decision) -> None:
-        self._metrics.observe_read(decision.read, path="two_step")
+        self._metrics.observe_read(decision.read)
         for made in decision.answers:
             self._metrics.observe_answer(made)
         self._metrics.outcomes.labels(decision.outcome.value).inc()
@@ -209,12 +209,12 @@ async def _beside_the_loop(text: str, work: Callable[P, T], *args: P.args, **kwa
 
 
 def _read_request(plan: Plan, seeded: SeededRead) -> ReadRequest:
+    slots = tuple(
+        CanvasSlot(position=position, label_token_ids=label_token_ids(labels))
+        for position, labels in zip(plan.canvas.slots, plan.labels, strict=True)
+    )
     return ReadRequest(
         request_id=f"read_{secrets.token_hex(12)}",
         prompt_token_ids=seeded.prompt_token_ids,
-        canvas_token_ids=seeded.canvas_token_ids,
-        canvas_slots=tuple(
-            CanvasSlot(position=position, label_token_ids=label_token_ids(labels))
-            for position, labels in zip(plan.canvas.slots, plan.labels, strict=True)
-        ),
+        branches=(Branch(canvas_token_ids=seeded.canvas_token_ids, canvas_slots=slots),),
     )

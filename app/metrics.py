@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 
 from app.canvas.decision import Answer
 from app.canvas.distribution import entropy_nats
-from engine.protocol import ReadResult
+from engine.protocol import Fallback, ReadResult
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -27,6 +27,9 @@ class Metrics:
             "decide_request_seconds", "Wall time of a request.", ["route"], buckets=SECONDS, registry=registry
         )
         self.reads = Counter("decide_reads", "Canvas reads, by path.", ["path"], registry=registry)
+        self.fallbacks = Counter(
+            "decide_fallbacks", "Reads that were to be fused and took two steps.", ["reason"], registry=registry
+        )
         self.engine_steps = Counter("decide_engine_steps", "Engine steps that reads took part in.", registry=registry)
         self.engine_step_seconds = Histogram(
             "decide_engine_step_seconds", "Wall time of an engine step.", buckets=SECONDS, registry=registry
@@ -48,11 +51,19 @@ class Metrics:
         )
         self.inflight = Gauge("decide_inflight", "Requests being served.", registry=registry)
         self.rejected = Counter("decide_rejected", "Requests turned away.", ["reason"], registry=registry)
+        # There from the start: a rate over a series that appears with its first event misses that event.
+        for path in ("fused", "two_step"):
+            self.reads.labels(path)
+        for reason in Fallback:
+            self.fallbacks.labels(reason.value)
         self._seen_steps: LRUCache[int, bool] = LRUCache(REMEMBERED_STEPS)
 
-    def observe_read(self, result: ReadResult, *, path: str) -> None:
-        """Count a read and the engine steps it was the first to report."""
-        self.reads.labels(path).inc()
+    def observe_read(self, result: ReadResult) -> None:
+        """Count the reads of a request and the engine steps they were the first to report."""
+        self.reads.labels("fused").inc(result.fused_reads)
+        self.reads.labels("two_step").inc(len(result.branch_logprobs) - result.fused_reads)
+        for fallback in result.fallbacks:
+            self.fallbacks.labels(fallback.value).inc()
         self.prompt_tokens.inc(result.prompt_tokens)
         self.cached_tokens.inc(result.cached_tokens)
         for step in result.engine_steps:

@@ -96,7 +96,10 @@ class Settings:
     block_size: int = _setting(32, _integer(16, 256), "tokens in a KV block; prefix-cache hits come in whole blocks")
     entropy_threshold: float = _setting(0.3, _number(0, 1), "answers above it are `uncertain`")
     max_reads: int = _setting(1, _integer(1, 1), "reads of a decision; only 1 in this version")
-    fused_reads: int = _setting(0, _integer(0, 0), "prompt and canvas in one engine step; only 0 in this version")
+    fused_reads: int = _setting(1, _integer(0, 1), "prompt and canvas in one engine step; 0: vLLM's own two")
+    bundle_tokens: int = _setting(
+        2048, _integer(8, 65_536), "reads that share a prompt run together up to this many tokens behind it"
+    )
     max_inflight: int = _setting(64, _integer(1, 10_000), "requests served at once; the next gets 429")
     deadline_seconds: float = _setting(30.0, _number(0.01, 3600), "a request not finished by then gets 504")
     body_limit_bytes: int = _setting(1 << 20, _integer(1024, 1 << 28), "longest request body, in bytes")

@@ -121,6 +121,8 @@ def engine_settings(settings: Settings, checkpoint: Checkpoint) -> EngineSetting
         name=settings.model_name,
         dtype=settings.dtype,
         canvas_length=settings.canvas_length,
+        fused_reads=bool(settings.fused_reads),
+        bundle_tokens=settings.bundle_tokens,
         max_model_len=settings.max_model_len,
         max_num_seqs=settings.max_num_seqs,
         max_batched_tokens=settings.max_batched_tokens,

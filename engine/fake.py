@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from engine.protocol import (
+    Branch,
     CanvasSlot,
     EngineDied,
     EngineInfo,
@@ -28,12 +29,13 @@ from engine.settings import EngineSettings
 
 REMEMBERED_READS = 1000
 
-SlotLogprobs = Callable[[ReadRequest, CanvasSlot], tuple[float, ...]]
+Logprobs = Callable[[ReadRequest, Branch, CanvasSlot], tuple[float, ...]]
 
 
-def hashed_logprobs(request: ReadRequest, slot: CanvasSlot) -> tuple[float, ...]:
-    """Logprobs over a slot's labels that depend on prompt, canvas and slot, and on nothing else."""
-    asked = repr((request.prompt_token_ids, request.canvas_token_ids, slot.position)).encode()
+def hashed_logprobs(request: ReadRequest, branch: Branch, slot: CanvasSlot) -> tuple[float, ...]:
+    """Logprobs over a slot's labels that depend on what the branch sees and on the slot, and on nothing else."""
+    prompt = request.prompt_token_ids + branch.suffix_token_ids
+    asked = repr((prompt, branch.canvas_token_ids, slot.position)).encode()
     weights = [
         1.0 + int.from_bytes(hashlib.sha256(asked + str(label).encode()).digest()[:2], "big")
         for label in slot.label_token_ids
@@ -59,7 +61,7 @@ class FakeEngine:
     read_seconds: float = 0.0
     start_error: EngineStartFailed | None = None
     read_error: ReadFailed | EngineDied | None = None
-    logprobs: SlotLogprobs = hashed_logprobs
+    logprobs: Logprobs = hashed_logprobs
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     requests: deque[ReadRequest] = field(default_factory=lambda: deque(maxlen=REMEMBERED_READS))
     aborted: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED_READS))
@@ -81,8 +83,9 @@ class FakeEngine:
             checkpoint_digest="fake",
             vocabulary_size=sys.maxsize,
             dtype="float32",
-            fused_reads=False,
+            fused_reads=self.settings.fused_reads,
             canvas_length=self.settings.canvas_length,
+            bundle_tokens=self.settings.draft_tokens if self.settings.fused_reads else 0,
             max_model_len=self.settings.max_model_len,
             vllm_version="none",
             torch_version="none",
@@ -92,7 +95,7 @@ class FakeEngine:
         )
 
     async def read(self, request: ReadRequest) -> ReadResult:
-        """Answer from `logprobs` after `read_seconds`, as two engine steps."""
+        """Answer from `logprobs` after `read_seconds`: one engine step, two where reads are not fused."""
         self.requests.append(request)
         try:
             await self.gate.wait()
@@ -103,16 +106,25 @@ class FakeEngine:
             raise
         if self.read_error is not None:
             raise self.read_error
-        self._engine_steps += 2
         return ReadResult(
-            slot_logprobs=tuple(self.logprobs(request, slot) for slot in request.canvas_slots),
-            prompt_tokens=len(request.prompt_token_ids),
-            cached_tokens=0,
-            canvas_tokens=len(request.canvas_token_ids),
-            engine_steps=tuple(
-                EngineStep(index=self._engine_steps - back, seconds=self.read_seconds / 2) for back in (1, 0)
+            branch_logprobs=tuple(
+                tuple(self.logprobs(request, branch, slot) for slot in branch.canvas_slots)
+                for branch in request.branches
             ),
+            fused_reads=len(request.branches) if self.settings.fused_reads else 0,
+            fallbacks=(),
+            prompt_tokens=len(request.prompt_token_ids) + sum(len(b.suffix_token_ids) for b in request.branches),
+            cached_tokens=0,
+            canvas_tokens=sum(len(branch.canvas_token_ids) for branch in request.branches),
+            engine_steps=self._take_steps(1 if self.settings.fused_reads else 2),
             queue_seconds=0.0,
+        )
+
+    def _take_steps(self, count: int) -> tuple[EngineStep, ...]:
+        first = self._engine_steps + 1
+        self._engine_steps += count
+        return tuple(
+            EngineStep(index=index, seconds=self.read_seconds / count) for index in range(first, first + count)
         )
 
     async def check(self) -> None:

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import torch
 from vllm.config import VllmConfig
-from vllm.model_executor.models.diffusion_gemma import DiffusionGemmaForConditionalGeneration
+from vllm.model_executor.models.diffusion_gemma import (
+    DiffusionGemmaForConditionalGeneration,
+    DiffusionGemmaModelState,
+)
 from vllm.model_executor.models.utils import WeightsMapper
+
+from engine.model_state import FusedModelState
+from engine.settings import FUSED_READS
 
 # As Hugging Face saves them: modeling_diffusion_gemma.py, `DiffusionGemmaEncoderModel`.
 VISION_PREFIXES = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
@@ -30,6 +36,11 @@ class TextDiffusionGemma(DiffusionGemmaForConditionalGeneration):
         # The parent builds a tower exactly when the configuration has one.
         vllm_config.model_config.hf_config.vision_config = None
         super().__init__(vllm_config=vllm_config, prefix=prefix)
+        self._fuses_reads = bool(vllm_config.additional_config.get(FUSED_READS))
+
+    def get_model_state_cls(self) -> type[DiffusionGemmaModelState]:
+        """Ours where reads are fused, else vLLM's. Asked of the loaded model (vllm/v1/worker/gpu/model_states)."""
+        return FusedModelState if self._fuses_reads else DiffusionGemmaModelState
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
         """Logits [rows, vocabulary or allowed ids]. A step that only runs prompts has no rows.

@@ -10,7 +10,8 @@ The service knows rubrics and probabilities, an engine knows token ids and logpr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Protocol
 
 # vLLM's own cap on `SamplingParams.logprob_token_ids` (vllm/sampling_params.py, MAX_LOGPROB_TOKEN_IDS).
@@ -51,38 +52,71 @@ class CanvasSlot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadRequest:
-    """One denoising step over one canvas after one prompt.
+class Branch:
+    """One canvas to read, behind the shared prompt and a causal suffix of its own. Branches do not see each other.
 
     Attributes:
-        request_id: ours, unique while the read runs; never taken from the wire.
-        prompt_token_ids: the prompt, run in causal encoder mode.
         canvas_token_ids: template tokens, with noise at the slots.
         canvas_slots: what to report, in canvas order.
+        suffix_token_ids: run in causal encoder mode between the shared prompt and the canvas; may be empty.
+    """
+
+    canvas_token_ids: tuple[int, ...]
+    canvas_slots: tuple[CanvasSlot, ...]
+    suffix_token_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.canvas_slots:
+            raise ValueError("a branch needs at least one slot; this is a bug")
+        positions = [slot.position for slot in self.canvas_slots]
+        if any(not 0 <= position < len(self.canvas_token_ids) for position in positions):
+            raise ValueError("a slot lies outside its canvas; this is a bug")
+        if positions != sorted(set(positions)):
+            raise ValueError("slots are not in canvas order; this is a bug")
+        if len(self.label_token_ids) > MAX_LABELS_PER_READ:
+            raise ValueError(f"a canvas carries at most {MAX_LABELS_PER_READ} labels; this is a bug")
+
+    @property
+    def label_token_ids(self) -> frozenset[int]:
+        """Every label of every slot."""
+        return frozenset(label for slot in self.canvas_slots for label in slot.label_token_ids)
+
+    def without_suffix(self) -> Branch:
+        """The same canvas right behind the prompt."""
+        return replace(self, suffix_token_ids=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """One denoising step over each of several canvases that share a prompt.
+
+    Attributes:
+        request_id: ours, unique while the reads run; never taken from the wire.
+        prompt_token_ids: the shared prompt, run in causal encoder mode.
+        branches: what is read; each as if it were a request of its own.
     """
 
     request_id: str
     prompt_token_ids: tuple[int, ...]
-    canvas_token_ids: tuple[int, ...]
-    canvas_slots: tuple[CanvasSlot, ...]
+    branches: tuple[Branch, ...]
 
     def __post_init__(self) -> None:
-        if not self.prompt_token_ids or not self.canvas_slots:
-            raise ValueError("a read needs a prompt and at least one slot; this is a bug")
-        if any(not 0 <= slot.position < len(self.canvas_token_ids) for slot in self.canvas_slots):
-            raise ValueError("a slot lies outside its canvas; this is a bug")
-        if len(self.label_token_ids) > MAX_LABELS_PER_READ:
-            raise ValueError(f"a read carries at most {MAX_LABELS_PER_READ} labels; this is a bug")
+        if not self.prompt_token_ids or not self.branches:
+            raise ValueError("a read needs a prompt and at least one branch; this is a bug")
 
-    @property
-    def label_token_ids(self) -> tuple[int, ...]:
-        """Every label of every slot once, ascending, so that equal sets compare equal across reads."""
-        return tuple(sorted({label for slot in self.canvas_slots for label in slot.label_token_ids}))
+
+class Fallback(StrEnum):
+    """Why a read that was to be fused took two engine steps after all."""
+
+    BUDGET = "budget"
+    CONTEXT = "context"
+    BLOCKS = "blocks"
+    INELIGIBLE = "ineligible"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStep:
-    """One engine step a read took part in.
+    """One engine step that reads took part in.
 
     Attributes:
         index: the engine's running count of steps, from 1.
@@ -93,21 +127,29 @@ class EngineStep:
     seconds: float
 
 
+# Per slot, the natural-log probability of each of its labels, in the request's order.
+SlotLogprobs = tuple[tuple[float, ...], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadResult:
-    """What the engine observed at the slots of one read.
+    """What the engine observed at the slots of a request's branches, and what it cost.
 
     Attributes:
-        slot_logprobs: per slot, the natural-log probability of each of its labels, in the request's order.
-            Normalised over the labels of the whole read, not over the slot's own.
-        prompt_tokens: length of the prompt.
-        cached_tokens: prompt tokens that the prefix cache spared.
-        canvas_tokens: width of the canvas.
-        engine_steps: the steps this read took part in.
+        branch_logprobs: one set of slot logprobs per branch, in the request's order. Normalised over the labels that
+            travelled together, not over the slot's own.
+        fused_reads: branches whose prompt and canvas ran in one engine step.
+        fallbacks: why others did not, one entry a branch; empty where fused reads are off.
+        prompt_tokens: prompts and suffixes; a prompt counts as often as the engine was given it.
+        cached_tokens: of these, what the prefix cache spared.
+        canvas_tokens: widths of the canvases.
+        engine_steps: the steps these reads took part in, in order.
         queue_seconds: time in the engine's queue before the first step.
     """
 
-    slot_logprobs: tuple[tuple[float, ...], ...]
+    branch_logprobs: tuple[SlotLogprobs, ...]
+    fused_reads: int
+    fallbacks: tuple[Fallback, ...]
     prompt_tokens: int
     cached_tokens: int
     canvas_tokens: int
@@ -123,7 +165,8 @@ class EngineInfo:
         checkpoint_digest: see `engine.checkpoint.checkpoint_digest`.
         vocabulary_size: token ids are below it.
         canvas_length: widest canvas the engine reads, in tokens.
-        max_model_len: prompt plus canvas, in tokens.
+        bundle_tokens: widest bundle behind its shared prompt, in tokens; 0 where reads are not fused.
+        max_model_len: prompt plus canvas or bundle, in tokens.
         cpu_features: the instruction sets that decide which kernels run.
     """
 
@@ -134,6 +177,7 @@ class EngineInfo:
     dtype: str
     fused_reads: bool
     canvas_length: int
+    bundle_tokens: int
     max_model_len: int
     vllm_version: str
     torch_version: str
@@ -157,10 +201,10 @@ class Engine(Protocol):
         ...
 
     async def read(self, request: ReadRequest) -> ReadResult:
-        """Run one read.
+        """Read every branch, in one engine step where it can be.
 
         Raises:
-            ReadFailed: this read failed.
+            ReadFailed: a read failed.
             EngineDied: the engine is gone.
         """
         ...

@@ -1,34 +1,74 @@
-"""vLLM's diffusion scheduler, reporting which engine steps each request took part in.
+"""vLLM's diffusion scheduler, planning prompt and canvas of a read in one engine step.
 
-vLLM counts steps for the whole engine only. A decision must say what it cost, so the scheduler notes, per request, the
-index and the duration of every step it was scheduled in, and sends them with the request's last output.
+It also reports, per request, which engine steps it took part in: vLLM counts steps for the whole engine only, and a
+decision must say what it cost.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from vllm.v1.core.sched.diffusion_scheduler import DiffusionScheduler
+from vllm.config import VllmConfig
+from vllm.v1.core.sched.diffusion_scheduler import DiffusionScheduler, diffusion_canvas_width
 from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request
 
-# The key under which the steps travel in `EngineCoreOutput.kv_transfer_params`.
-STEPS_KEY = "onestep_engine_steps"
+from engine.fusion import Candidate, Pending, drafts_to_hold, fallback_reason
+from engine.protocol import EngineStartFailed, Fallback
+from engine.report import EngineReport
+from engine.settings import FUSED_READS
+
+
+class Unfusable(EngineStartFailed):
+    """vLLM is configured for something that fused reads do not work with; the message says what."""
+
+
+def require_fusable(vllm_config: VllmConfig) -> None:
+    """Refuse what cannot work with fused reads: each plans, moves or reports tokens where the plan is not final yet.
+
+    Raises:
+        Unfusable: naming the setting.
+    """
+    refused = {
+        "pipeline parallelism": vllm_config.parallel_config.pipeline_parallel_size > 1,
+        "decode context parallelism": vllm_config.parallel_config.decode_context_parallel_size > 1,
+        "a KV connector": vllm_config.kv_transfer_config is not None,
+        "KV cache offloading": vllm_config.cache_config.kv_offloading_size is not None,
+        "async scheduling": bool(vllm_config.scheduler_config.async_scheduling),
+        "speculative decoding": vllm_config.speculative_config is not None,
+    }
+    if found := [name for name, is_on in refused.items() if is_on]:
+        raise Unfusable(
+            f"fused reads do not work with {' and '.join(found)}; switch that off, or set DECIDE_FUSED_READS=0"
+        )
 
 
 class CanvasScheduler(DiffusionScheduler):
-    """`DiffusionScheduler` that reports `[index, seconds]` per request and engine step."""
+    """`DiffusionScheduler` with fused reads, where the configuration asks for them, and a report per request."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, vllm_config: VllmConfig, *args: Any, **kwargs: Any) -> None:
+        super().__init__(vllm_config, *args, **kwargs)
+        self._fuses = bool(vllm_config.additional_config.get(FUSED_READS))
+        if self._fuses:
+            require_fusable(vllm_config)
         self._engine_steps = 0
         self._planned_at = 0.0
-        self._steps_of_request: dict[str, list[tuple[int, float]]] = {}
+        self._reports: dict[str, EngineReport] = {}
+
+    def schedule(self, throttle_prefills: bool = False) -> SchedulerOutput:
+        """Plan a step. A draft that would not fit whole waits for the next."""
+        for request_id in drafts_to_hold(self._pending(), self.max_num_scheduled_tokens):
+            # Compared with `current_step` after `schedule` has advanced it: this leaves out this call alone.
+            self.requests[request_id].next_decode_eligible_step = self.current_step + 2
+        return super().schedule(throttle_prefills)
 
     def _update_after_schedule(self, scheduler_output: SchedulerOutput) -> None:
-        """Called once when a step's plan is complete (vllm/v1/core/sched/scheduler.py, end of `schedule`)."""
+        """Called once when a step's plan is complete, before token counts advance (end of `Scheduler.schedule`)."""
+        if self._fuses:
+            self._fuse(scheduler_output)
         super()._update_after_schedule(scheduler_output)
         if scheduler_output.total_num_scheduled_tokens:
             self._engine_steps += 1
@@ -39,7 +79,7 @@ class CanvasScheduler(DiffusionScheduler):
         step = (self._engine_steps, time.monotonic() - self._planned_at)
         for request_id in scheduler_output.num_scheduled_tokens:
             if request_id in self.requests:  # aborted while the step ran
-                self._steps_of_request.setdefault(request_id, []).append(step)
+                self._report(request_id).steps.append(step)
         return super().update_from_output(scheduler_output, model_runner_output)
 
     def _free_request(
@@ -47,4 +87,78 @@ class CanvasScheduler(DiffusionScheduler):
     ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """Called once when a request ends, however it ends."""
         _, ec_transfer_params = super()._free_request(request, delay_free_blocks)
-        return {STEPS_KEY: self._steps_of_request.pop(request.request_id, [])}, ec_transfer_params
+        report = self._reports.pop(request.request_id, self._new_report())
+        return report.as_params(), ec_transfer_params
+
+    def _new_report(self) -> EngineReport:
+        return EngineReport(block_tokens=self.block_size)
+
+    def _report(self, request_id: str) -> EngineReport:
+        return self._reports.setdefault(request_id, self._new_report())
+
+    def _pending(self) -> Iterator[Pending]:
+        for request in self.running:
+            wanted = request.num_tokens_with_spec + request.num_output_placeholders - request.num_computed_tokens
+            yield Pending(request_id=request.request_id, tokens=wanted, is_draft=bool(request.spec_token_ids))
+
+    def _fuse(self, plan: SchedulerOutput) -> None:
+        """Add the canvas to every read whose prompt this step finishes; the rest keeps vLLM's two steps."""
+        for request_id, tokens in tuple(plan.num_scheduled_tokens.items()):
+            request = self.requests[request_id]
+            finishes_prompt = request.num_computed_tokens + tokens == request.num_tokens
+            if finishes_prompt and request_id not in plan.scheduled_spec_decode_tokens:
+                report = self._report(request_id)
+                report.fallback = self._fuse_request(plan, request)
+                report.is_fused = report.fallback is None
+
+    def _fuse_request(self, plan: SchedulerOutput, request: Request) -> Fallback | None:
+        draft_tokens = diffusion_canvas_width(request, self.num_spec_tokens)
+        params = request.sampling_params
+        candidate = Candidate(
+            extra_args=(params and params.extra_args) or {},
+            wants_prompt_logprobs=params is not None and params.prompt_logprobs is not None,
+            sequence_tokens=request.num_tokens + draft_tokens,
+            draft_tokens=draft_tokens,
+        )
+        budget_tokens = self.max_num_scheduled_tokens - plan.total_num_scheduled_tokens
+        reason = fallback_reason(candidate, budget_tokens=budget_tokens, max_model_len=self.max_model_len)
+        if reason is None and not self._allocate(plan, request, draft_tokens):
+            return Fallback.BLOCKS
+        if reason is None:
+            _widen(plan, request.request_id, draft_tokens)
+        return reason
+
+    def _allocate(self, plan: SchedulerOutput, request: Request, draft_tokens: int) -> bool:
+        """Give the draft KV blocks and tell the worker; False, and nothing done, when there are none."""
+        tokens = plan.num_scheduled_tokens[request.request_id] + draft_tokens
+        blocks = self.kv_cache_manager.allocate_slots(request, tokens)
+        if blocks is None:
+            return False
+        new_block_ids = blocks.get_block_ids(allow_none=True)
+        if new_block_ids is not None:
+            _append_blocks(plan, request.request_id, new_block_ids)
+        return True
+
+
+def _widen(plan: SchedulerOutput, request_id: str, draft_tokens: int) -> None:
+    plan.num_scheduled_tokens[request_id] += draft_tokens
+    plan.total_num_scheduled_tokens += draft_tokens
+    # Placeholders: the worker takes the canvas from the request itself.
+    plan.scheduled_spec_decode_tokens[request_id] = [-1] * draft_tokens
+
+
+def _append_blocks(plan: SchedulerOutput, request_id: str, block_ids: tuple[list[int], ...]) -> None:
+    """Add block ids, one list a KV cache group, where the worker will look for this request's."""
+    for new in plan.scheduled_new_reqs:
+        if new.req_id == request_id:
+            new.block_ids = _joined(new.block_ids, block_ids)
+            return
+    running = plan.scheduled_cached_reqs
+    at = running.req_ids.index(request_id)
+    running.new_block_ids[at] = _joined(running.new_block_ids[at], block_ids)
+
+
+def _joined(block_ids: tuple[list[int], ...] | None, more: tuple[list[int], ...]) -> tuple[list[int], ...]:
+    if block_ids is None:
+        return more
+    return tuple(old + new for old, new in zip(block_ids, more, strict=True))

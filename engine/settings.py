@@ -12,6 +12,9 @@ Dtype = Literal["auto", "bfloat16", "float32"]
 
 SMALL_KV_CACHE_GIB, LARGE_KV_CACHE_GIB = 1, 8
 
+# The keys of ours in vLLM's `additional_config`, which reaches every process of the engine.
+FUSED_READS, CANVAS_LENGTH = "onestep_fused_reads", "onestep_canvas_length"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
@@ -21,7 +24,9 @@ class EngineSettings:
         checkpoint: what to serve.
         name: what the model is called in answers.
         canvas_length: widest canvas of a read, in tokens.
-        max_model_len: prompt plus canvas of a read, in tokens.
+        fused_reads: prompt and canvas in one engine step, and reads that share a prompt in one engine request.
+        bundle_tokens: widest bundle behind its shared prompt, in tokens, where reads are fused.
+        max_model_len: prompt plus canvas or bundle, in tokens.
         max_num_seqs: reads in one engine step.
         max_batched_tokens: tokens in one engine step.
         kv_cache_gib: memory for the KV cache, in whole GiB; None: by the size of the checkpoint.
@@ -32,11 +37,18 @@ class EngineSettings:
     name: str
     dtype: Dtype
     canvas_length: int
+    fused_reads: bool
+    bundle_tokens: int
     max_model_len: int
     max_num_seqs: int
     max_batched_tokens: int
     kv_cache_gib: int | None
     block_size: int
+
+    @property
+    def draft_tokens(self) -> int:
+        """The width vLLM serves as its canvas: room for one canvas and, where reads are fused, for a bundle."""
+        return max(self.canvas_length, min(self.bundle_tokens, self.max_model_len - 1) if self.fused_reads else 0)
 
 
 def choose_kv_cache_gib(settings: EngineSettings, weight_bytes: int) -> int:
@@ -60,7 +72,8 @@ def engine_arguments(settings: EngineSettings, dtype: str) -> dict[str, Any]:
         "max_num_batched_tokens": settings.max_batched_tokens,
         "enable_prefix_caching": True,
         "block_size": settings.block_size,
-        "diffusion_config": {"canvas_length": settings.canvas_length},
+        "diffusion_config": {"canvas_length": settings.draft_tokens},
+        "additional_config": {FUSED_READS: settings.fused_reads, CANVAS_LENGTH: settings.canvas_length},
         "scheduler_cls": "engine.scheduler.CanvasScheduler",
         "async_scheduling": False,
         # Compiled code is compiled again for shapes it has not seen, for seconds, while a caller waits.

@@ -10,24 +10,27 @@ import asyncio
 import gc
 import logging
 import os
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import engine
 from engine.checkpoint import checkpoint_digest, weight_bytes
 from engine.compat import SUPPORTED_VLLM_VERSION, apply_ledger
 from engine.cpu import choose_dtype, cpu_features, model_threads, usable_cpus
+from engine.packing import Bundle, BundleLimits, pack
 from engine.processes import ProcessFamily
 from engine.protocol import (
-    CanvasSlot,
     EngineDied,
     EngineInfo,
     EngineStartFailed,
-    EngineStep,
     ReadFailed,
     ReadRequest,
     ReadResult,
 )
+from engine.report import EngineReport
+from engine.requests import bundle_result, merge_results, sampling_params
 from engine.settings import EngineSettings, choose_kv_cache_gib, engine_arguments, engine_environment
+from engine.warm_up import warm_up_request
 
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
@@ -46,6 +49,7 @@ class VllmEngine:
         self._family = ProcessFamily()
         self._launching: asyncio.Task[None] | None = None
         self._closing = asyncio.Lock()
+        self._block_tokens = settings.block_size
         self._threads = model_threads(usable_cpus())
 
     async def start(self) -> EngineInfo:
@@ -62,19 +66,10 @@ class VllmEngine:
             ) from error
 
     async def read(self, request: ReadRequest) -> ReadResult:
-        """One engine request: the prompt in causal mode, then one denoising step over the canvas."""
-        from vllm.inputs import tokens_input
-
-        llm = self._alive()
-        # Already in the engine's form: raw prompts take a detour through a thread pool.
-        prompt = tokens_input(list(request.prompt_token_ids))
-        try:
-            outputs = [o async for o in llm.generate(prompt, _sampling_params(request), request.request_id)]
-        except Exception as error:
-            raise self._failure(error) from error
-        if not outputs or not outputs[-1].finished:
-            raise ReadFailed("the engine ended a read without an answer; this is a bug")
-        return _result(request, outputs[-1])
+        """Branches that fit together are one engine request; where reads are not fused, each is one of its own."""
+        bundles = enumerate(pack(request, self._limits()))
+        reads = [self._read_bundle(f"{request.request_id}-{number}", bundle) for number, bundle in bundles]
+        return merge_results(await _all_or_first_failure(reads))
 
     async def check(self) -> None:
         """Ask vLLM whether its processes live."""
@@ -113,6 +108,33 @@ class VllmEngine:
         self._launching.exception()  # whoever started it has heard of it
         self._launching = None
 
+    async def _read_bundle(self, request_id: str, bundle: Bundle) -> ReadResult:
+        return bundle_result(bundle, await self._generate(request_id, bundle), fused=self.settings.fused_reads)
+
+    async def _generate(self, request_id: str, bundle: Bundle) -> RequestOutput:
+        """One engine request."""
+        from vllm.inputs import tokens_input
+
+        llm = self._alive()
+        # Already in the engine's form: raw prompts take a detour through a thread pool.
+        prompt = tokens_input(list(bundle.prompt_token_ids))
+        params = sampling_params(bundle, fused=self.settings.fused_reads)
+        try:
+            outputs = [output async for output in llm.generate(prompt, params, request_id)]
+        except Exception as error:
+            raise self._failure(error) from error
+        if not outputs or not outputs[-1].finished:
+            raise ReadFailed("the engine ended a read without an answer; this is a bug")
+        return outputs[-1]
+
+    def _limits(self) -> BundleLimits:
+        settings = self.settings
+        return BundleLimits(
+            draft_tokens=settings.draft_tokens if settings.fused_reads else 0,
+            total_tokens=min(settings.max_model_len, settings.max_batched_tokens),
+            block_tokens=self._block_tokens,
+        )
+
     def _alive(self) -> AsyncLLM:
         if self._llm is None or self._llm.errored:
             raise EngineDied("the engine is not running")
@@ -131,22 +153,35 @@ class VllmEngine:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        arguments = AsyncEngineArgs(**engine_arguments(self.settings, dtype))
+        from engine.scheduler import require_fusable
+
+        config = AsyncEngineArgs(**engine_arguments(self.settings, dtype)).create_engine_config()
+        if self.settings.fused_reads:
+            require_fusable(config)  # here as well as in the EngineCore, whose message would not reach the operator
         # Not returned: a thread's future would keep the object alive past `close`.
-        self._llm = AsyncLLM.from_engine_args(arguments)
+        self._llm = AsyncLLM.from_vllm_config(config)
         # It logs a traceback when the engine goes, at every shutdown too. `_failure` reports a death that matters.
         logging.getLogger("vllm.v1.engine.async_llm").setLevel(logging.CRITICAL)
 
     async def _warm_up(self) -> None:
-        """Run every class of shape once: narrow and wide canvas, short and longest prompt, one read and a full step."""
+        """Run every class of shape once: narrow and wide canvas, short and longest prompt, widest bundle, full step."""
         width, longest = (
             self.settings.canvas_length,
             self.settings.max_model_len - self.settings.canvas_length,
         )
-        for prompt_tokens, canvas_tokens in ((8, 4), (200, width), (longest, width)):
-            await self.read(_warm_up_request(0, prompt_tokens, canvas_tokens))
-        batch = [_warm_up_request(n, 16 + n, 4 + n % max(1, width - 4)) for n in range(self.settings.max_num_seqs)]
+        await self._learn_block_tokens()
+        for prompt_tokens, canvas_tokens in ((200, width), (longest, width)):
+            await self.read(warm_up_request(0, prompt_tokens, canvas_tokens))
+        branches = max(1, self._limits().draft_tokens // (width + self._block_tokens))
+        await self.read(warm_up_request(0, 40, width, branches=branches))
+        batch = [warm_up_request(n, 16 + n, 4 + n % max(1, width - 4)) for n in range(self.settings.max_num_seqs)]
         await asyncio.gather(*map(self.read, batch))
+
+    async def _learn_block_tokens(self) -> None:
+        """Ask the engine for its block size: vLLM may have chosen a multiple of what it was told."""
+        (bundle,) = pack(warm_up_request(0, 8, 4), self._limits())
+        output = await self._generate("warm-up", bundle)
+        self._block_tokens = EngineReport.from_params(output.kv_transfer_params or {}).block_tokens
 
     def _describe(self, dtype: str) -> EngineInfo:
         import torch
@@ -157,8 +192,9 @@ class VllmEngine:
             checkpoint_digest=checkpoint_digest(self.settings.checkpoint.folder),
             vocabulary_size=self._alive().model_config.get_vocab_size(),
             dtype=dtype,
-            fused_reads=False,
+            fused_reads=self.settings.fused_reads,
             canvas_length=self.settings.canvas_length,
+            bundle_tokens=self._limits().draft_tokens,
             max_model_len=self.settings.max_model_len,
             vllm_version=SUPPORTED_VLLM_VERSION,
             torch_version=torch.__version__,
@@ -168,53 +204,13 @@ class VllmEngine:
         )
 
 
-def _sampling_params(request: ReadRequest) -> Any:
-    """vLLM's own structured read (vllm/utils/diffusion.py): seeded canvas, one denoising step, labels only."""
-    from vllm import SamplingParams
-    from vllm.sampling_params import RequestOutputKind
-
-    width = len(request.canvas_token_ids)
-    return SamplingParams(
-        max_tokens=width,
-        detokenize=False,
-        skip_clone=True,
-        output_kind=RequestOutputKind.FINAL_ONLY,
-        logprob_token_ids=list(request.label_token_ids),
-        extra_args={
-            "diffusion_seed_canvas": list(request.canvas_token_ids),
-            "diffusion_canvas_length": width,
-            "diffusion_max_steps": 1,
-            "diffusion_read_only": True,
-            "diffusion_constrained": True,
-        },
-    )
-
-
-def _result(request: ReadRequest, output: RequestOutput) -> ReadResult:
-    from engine.scheduler import STEPS_KEY
-
-    logprobs, stats = output.outputs[0].logprobs, output.metrics
-    if logprobs is None or len(logprobs) != len(request.canvas_token_ids) or stats is None:
-        raise ReadFailed("the engine reported no logprobs for a read; this is a bug")
-    steps = (output.kv_transfer_params or {}).get(STEPS_KEY, [])
-    return ReadResult(
-        slot_logprobs=tuple(
-            tuple(logprobs[slot.position][label].logprob for label in slot.label_token_ids)
-            for slot in request.canvas_slots
-        ),
-        prompt_tokens=len(request.prompt_token_ids),
-        cached_tokens=output.num_cached_tokens or 0,
-        canvas_tokens=len(request.canvas_token_ids),
-        engine_steps=tuple(EngineStep(index=index, seconds=seconds) for index, seconds in steps),
-        queue_seconds=max(0.0, stats.scheduled_ts - stats.queued_ts),
-    )
-
-
-def _warm_up_request(number: int, prompt_tokens: int, canvas_tokens: int) -> ReadRequest:
-    slot = CanvasSlot(position=canvas_tokens - 1, label_token_ids=(11, 12))
-    return ReadRequest(
-        request_id=f"warm-up-{number}-{prompt_tokens}-{canvas_tokens}",
-        prompt_token_ids=tuple(11 + (i + number) % 13 for i in range(prompt_tokens)),
-        canvas_token_ids=(11,) * canvas_tokens,
-        canvas_slots=(slot,),
-    )
+async def _all_or_first_failure(reads: Sequence[Coroutine[Any, Any, ReadResult]]) -> list[ReadResult]:
+    """What all of them return; if one fails or this task is cancelled, the others are cancelled."""
+    if len(reads) == 1:
+        return [await reads[0]]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(read) for read in reads]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]
