@@ -52,8 +52,7 @@ class Span:
     Attributes:
         offset: of its first token in the draft.
         position: rotary position of its first token; a branch continues the prompt whatever stands before it.
-        own_offset: where the blocks of its own begin, as an offset in the draft; None: it reads the request's table.
-        own_tokens: from there to the end of the span.
+        own_offset: where the blocks of its branch begin, as an offset in the draft; None: it reads the request's table.
     """
 
     kind: SpanKind
@@ -62,7 +61,6 @@ class Span:
     tokens: int
     position: int
     own_offset: int | None
-    own_tokens: int
 
     @property
     def end(self) -> int:
@@ -182,7 +180,6 @@ class BundleLayout:
             tokens=lead,
             position=position,
             own_offset=own_offset,
-            own_tokens=lead,
         )
         canvas = Span(
             kind=SpanKind.CANVAS,
@@ -191,17 +188,17 @@ class BundleLayout:
             tokens=shape.canvas_tokens,
             position=position + lead,
             own_offset=own_offset,
-            own_tokens=lead + shape.canvas_tokens,
         )
         return [causal, canvas] if lead else [canvas]
 
     def _row(self, span: Span) -> AttentionRow:
+        own_offset = span.own_offset
         return AttentionRow(
             tokens=span.tokens,
             seq_len=span.position + span.tokens,
             is_causal=span.kind is not SpanKind.CANVAS,
-            own_position=None if span.own_offset is None else self.prompt_tokens + span.own_offset,
-            own_tokens=span.own_tokens,
+            own_position=None if own_offset is None else self.prompt_tokens + own_offset,
+            own_tokens=0 if own_offset is None else span.end - own_offset,
         )
 
 
@@ -214,5 +211,4 @@ def _filler(before: Span, tokens: int) -> Span:
         tokens=tokens,
         position=before.position + before.tokens,
         own_offset=before.own_offset,
-        own_tokens=before.own_tokens + tokens,
     )

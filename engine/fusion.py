@@ -35,7 +35,7 @@ class Candidate:
 
 
 def is_single_step_read(extra_args: Mapping[str, Any]) -> bool:
-    """Whether a request reads a canvas of its own once and writes nothing: the canvas is known before the prompt ran."""
+    """Whether a request reads a canvas of its own once and writes nothing: it is known before the prompt ran."""
     return (
         bool(extra_args.get("diffusion_read_only"))
         and extra_args.get("diffusion_max_steps") == 1

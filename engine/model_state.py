@@ -14,7 +14,7 @@ Everything else, chunks of prompts and requests that are no reads of ours, goes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,27 +25,28 @@ from vllm.model_executor.models.diffusion_gemma import DiffusionGemmaModelState
 from vllm.v1.worker.gpu.attn_utils import build_attn_metadata
 
 from engine.bundle import AttentionRow, BranchShape, BundleLayout
-from engine.fusion import BLOCK_TOKENS, BRANCHES, SLOTS
+from engine.fusion import BLOCK_TOKENS, BRANCHES, SLOTS, is_single_step_read
 from engine.read_sampler import ReadSampler
 from engine.settings import CANVAS_LENGTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedRead:
-    """A read of ours as long as the worker knows it."""
+    """A single-step read and its layout, as long as the worker knows it."""
 
     layout: BundleLayout
     slot_offsets: NDArray[np.int64]
 
     @classmethod
-    def from_request(cls, prompt_tokens: int, extra_args: dict[str, Any]) -> PlacedRead | None:
-        """What came with a request; None if it is no read of ours."""
-        if BRANCHES not in extra_args:
+    def from_request(cls, prompt_tokens: int, extra_args: Mapping[str, Any]) -> PlacedRead | None:
+        """What came with a request; None: no read. Without a layout it is one canvas, and all of it slots."""
+        if not is_single_step_read(extra_args):
             return None
-        branches = tuple(BranchShape(*shape) for shape in extra_args[BRANCHES])
+        width = len(extra_args["diffusion_seed_canvas"])
+        branches = tuple(BranchShape(*shape) for shape in extra_args.get(BRANCHES, [(0, width)]))
         return cls(
-            layout=BundleLayout(prompt_tokens, branches, extra_args[BLOCK_TOKENS]),
-            slot_offsets=np.array(extra_args[SLOTS], dtype=np.int64),
+            layout=BundleLayout(prompt_tokens, branches, extra_args.get(BLOCK_TOKENS, 1)),
+            slot_offsets=np.array(extra_args.get(SLOTS, range(width)), dtype=np.int64),
         )
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
 
 from tests.engine.children import PATIENCE_SECONDS, Child
+from tests.engine.running import RunningEngine, engine_settings
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +42,22 @@ def start() -> Iterator[Callable[[str], Child]]:
         if process.is_running():
             process.kill()
     psutil.wait_procs(started, timeout=PATIENCE_SECONDS)
+
+
+@pytest.fixture(scope="session")
+def fused_engine(checkpoint: Path) -> Iterator[RunningEngine]:
+    """The demo checkpoint with fused reads, float32. Tests may send functions to its worker."""
+    with mock.patch.dict(os.environ, VLLM_ALLOW_INSECURE_SERIALIZATION="1"), running(checkpoint) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def two_step_engine(checkpoint: Path) -> Iterator[RunningEngine]:
+    """The same on vLLM's own path."""
+    with running(checkpoint, fused_reads=False) as engine:
+        yield engine
+
+
+def running(checkpoint: Path, **changed: Any) -> RunningEngine:
+    """An engine that is not started yet."""
+    return RunningEngine(engine_settings(checkpoint, **changed))
