@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.process import parent_process
@@ -88,9 +88,11 @@ def require(module: ModuleType | type, name: str) -> Any:
     try:
         return getattr(module, name)
     except AttributeError:
-        raise IncompatibleVllm(
-            f"{module.__name__}.{name} is gone; find what replaced it and update engine/compat.py"
-        ) from None
+        raise _gone(module, name) from None
+
+
+def _gone(owner: ModuleType | type, name: str) -> IncompatibleVllm:
+    return IncompatibleVllm(f"{owner.__name__}.{name} is gone; find what replaced it and update engine/compat.py")
 
 
 def _lacks_triton() -> bool:
@@ -152,13 +154,49 @@ def _start_obedient_engine_core() -> None:
     process_class.run_engine_core = staticmethod(run_engine_core)
 
 
-def _check_scheduler_hooks() -> None:
-    diffusion = importlib.import_module("vllm.v1.core.sched.diffusion_scheduler")
-    scheduler = require(diffusion, "DiffusionScheduler")
-    for hook in ("_update_after_schedule", "update_from_output", "_free_request"):
-        require(scheduler, hook)
-    output = importlib.import_module("vllm.v1.engine").EngineCoreOutput
-    require(output, "kv_transfer_params")
+# What engine/scheduler.py overrides or uses. Looked up in the class itself: an abstract base has some of the names too.
+SCHEDULER_NAMES = {
+    ("vllm.v1.core.sched.scheduler", "Scheduler"): (
+        "schedule",
+        "_update_after_schedule",
+        "update_from_output",
+        "_free_request",
+    ),
+    ("vllm.v1.core.sched.diffusion_scheduler", None): ("DiffusionScheduler", "diffusion_canvas_width"),
+    ("vllm.v1.core.kv_cache_manager", "KVCacheManager"): ("allocate_slots",),
+    ("vllm.v1.engine", "EngineCoreOutput"): ("kv_transfer_params",),
+}
+# What engine/model_state.py and engine/read_sampler.py override or use.
+WORKER_NAMES = {
+    ("vllm.model_executor.models.diffusion_gemma", "DiffusionGemmaModelState"): (
+        "custom_sampler",
+        "add_request",
+        "remove_request",
+        "prepare_attn",
+        "prepare_inputs",
+        "_apply_self_conditioning",
+    ),
+    ("vllm.model_executor.models.diffusion_gemma", "DiffusionSampler"): ("add_request", "__call__"),
+    ("vllm.model_executor.models.diffusion_gemma", None): ("_mask_rows_to_allowed",),
+    ("vllm.v1.worker.gpu.attn_utils", None): ("build_attn_metadata",),
+}
+
+
+def _check_scheduler_names() -> None:
+    _check_names(SCHEDULER_NAMES)
+
+
+def _check_worker_names() -> None:
+    _check_names(WORKER_NAMES)
+
+
+def _check_names(tracked: Mapping[tuple[str, str | None], Sequence[str]]) -> None:
+    for (module_name, class_name), names in tracked.items():
+        module = importlib.import_module(module_name)
+        owner = module if class_name is None else require(module, class_name)
+        for name in names:
+            if name not in vars(owner):
+                raise _gone(owner, name)
 
 
 def _always() -> bool:
@@ -209,14 +247,27 @@ LEDGER: tuple[Patch, ...] = (
     ),
     Patch(
         name="scheduler-hooks",
-        why="A scheduler subclass is the only place that sees which request ran in which engine step, and its result "
-        "must reach the front end. The scheduler interface is not public.",
-        how="Nothing is replaced: engine.scheduler overrides three methods and sends its count in the field that "
-        "KV connectors use, which this service has none of. Here their names are checked.",
-        upstream="none; vLLM warns that custom schedulers are unsupported",
-        remove_when="vLLM reports engine steps per request",
+        why="vLLM runs a read in two engine steps, the prompt and then the canvas. Only a scheduler can put both into "
+        "one, and only it sees which request ran in which step, which must reach the front end. The scheduler "
+        "interface is not public.",
+        how="Nothing is replaced: engine.scheduler, named in `scheduler_cls`, overrides four methods. It widens a plan "
+        "after it is made and before token counts advance, and sends its report in the field that KV connectors use, "
+        "which this service has none of. Here the names are checked.",
+        upstream="vllm-project/vllm#61480 (single_pass_reads), in no release; vLLM says custom schedulers may break",
+        remove_when="vLLM fuses reads, bundles included, and reports engine steps per request",
         needed=_always,
-        apply=_check_scheduler_hooks,
+        apply=_check_scheduler_names,
+    ),
+    Patch(
+        name="read-model-state",
+        why="A fused read has two attention rows and a bundle many, each with its own block table; vLLM's model state "
+        "makes one row a request, and its sampler wants logits for every canvas position.",
+        how="Nothing is replaced: engine.model_state and engine.read_sampler extend the model state that "
+        "engine.model names, and narrow a step's logits to the slots. Here the names are checked.",
+        upstream="vllm-project/vllm#61480 (single_pass_reads), in no release; none for bundles",
+        remove_when="vLLM fuses reads, bundles included",
+        needed=_always,
+        apply=_check_worker_names,
     ),
 )
 

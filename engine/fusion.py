@@ -6,7 +6,7 @@ computes on the host, so one is enough, provided that the read is of the right k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,20 +61,45 @@ def fallback_reason(candidate: Candidate, *, budget_tokens: int, max_model_len: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """What a running request wants of the next step: its draft, whole, or as much of its prompt as there is room."""
+    """What a request wants of the next step.
+
+    Attributes:
+        tokens: the rest of its prompt, as much of it as there is room; or, if it is a draft, all of it.
+        fused_tokens: the draft that would follow its prompt in the same step.
+    """
 
     request_id: str
     tokens: int
-    is_draft: bool
+    is_draft: bool = False
+    fused_tokens: int = 0
 
 
-def drafts_to_hold(running: Iterable[Pending], budget_tokens: int) -> Iterator[str]:
-    """The requests whose draft the next step has no room for, in the order in which vLLM schedules them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What is to be known before a step is planned.
 
-    vLLM would cut such a canvas to what is left of the budget, and a canvas that lost its end reads wrong.
+    Attributes:
+        held: requests whose draft would not fit whole. vLLM would cut it, and a canvas that lost its end reads wrong.
+        reserved_tokens: budget to keep for canvases. vLLM would give it to the prompts that come after, and every read
+            it took in before them would fall back.
     """
-    for pending in running:
-        if pending.is_draft and pending.tokens > budget_tokens:
-            yield pending.request_id
+
+    held: tuple[str, ...]
+    reserved_tokens: int
+
+
+def make_room(pending: Iterable[Pending], budget_tokens: int) -> Room:
+    """Go through a step's requests in the order in which vLLM takes them.
+
+    What the prefix cache will spare a prompt is not known yet, so a step may have room for more than is reserved here.
+    """
+    held, reserved_tokens = [], 0
+    for request in pending:
+        if request.is_draft and request.tokens > budget_tokens:
+            held.append(request.request_id)
+        elif request.tokens + request.fused_tokens <= budget_tokens:
+            budget_tokens -= request.tokens + request.fused_tokens
+            reserved_tokens += request.fused_tokens
         else:
-            budget_tokens -= min(pending.tokens, budget_tokens)
+            budget_tokens -= min(request.tokens, budget_tokens)
+    return Room(held=tuple(held), reserved_tokens=reserved_tokens)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from vllm.config import VllmConfig
@@ -16,7 +17,7 @@ from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request
 
-from engine.fusion import Candidate, Pending, drafts_to_hold, fallback_reason
+from engine.fusion import Candidate, Pending, fallback_reason, is_single_step_read, make_room
 from engine.protocol import EngineStartFailed, Fallback
 from engine.report import EngineReport
 from engine.settings import FUSED_READS
@@ -49,20 +50,25 @@ def require_fusable(vllm_config: VllmConfig) -> None:
 class CanvasScheduler(DiffusionScheduler):
     """`DiffusionScheduler` with fused reads, where the configuration asks for them, and a report per request."""
 
+    max_num_scheduled_tokens: int
+
     def __init__(self, vllm_config: VllmConfig, *args: Any, **kwargs: Any) -> None:
         super().__init__(vllm_config, *args, **kwargs)
         self._fuses = bool(vllm_config.additional_config.get(FUSED_READS))
         if self._fuses:
             require_fusable(vllm_config)
+        self._budget_tokens = self.max_num_scheduled_tokens
         self._engine_steps = 0
         self._planned_at = 0.0
         self._reports: dict[str, EngineReport] = {}
 
     def schedule(self, throttle_prefills: bool = False) -> SchedulerOutput:
-        """Plan a step. A draft that would not fit whole waits for the next."""
-        for request_id in drafts_to_hold(self._pending(), self.max_num_scheduled_tokens):
+        """Plan a step, with room for the canvases of the prompts it finishes and for every draft as a whole."""
+        room = make_room(self._pending(), self._budget_tokens)
+        for request_id in room.held:
             # Compared with `current_step` after `schedule` has advanced it: this leaves out this call alone.
             self.requests[request_id].next_decode_eligible_step = self.current_step + 2
+        self.max_num_scheduled_tokens = self._budget_tokens - room.reserved_tokens
         return super().schedule(throttle_prefills)
 
     def _update_after_schedule(self, scheduler_output: SchedulerOutput) -> None:
@@ -97,9 +103,21 @@ class CanvasScheduler(DiffusionScheduler):
         return self._reports.setdefault(request_id, self._new_report())
 
     def _pending(self) -> Iterator[Pending]:
+        """What the requests of the next step want, in the order in which vLLM takes them."""
         for request in self.running:
             wanted = request.num_tokens_with_spec + request.num_output_placeholders - request.num_computed_tokens
-            yield Pending(request_id=request.request_id, tokens=wanted, is_draft=bool(request.spec_token_ids))
+            yield self._pending_request(request, wanted, is_draft=bool(request.spec_token_ids))
+        for request in islice(self.waiting, max(0, self.max_num_running_reqs - len(self.running))):
+            yield self._pending_request(request, request.num_tokens - request.num_computed_tokens)
+
+    def _pending_request(self, request: Request, tokens: int, *, is_draft: bool = False) -> Pending:
+        fuses = self._fuses and not is_draft and is_single_step_read(_extra_args(request))
+        return Pending(
+            request_id=request.request_id,
+            tokens=tokens,
+            is_draft=is_draft,
+            fused_tokens=diffusion_canvas_width(request, self.num_spec_tokens) if fuses else 0,
+        )
 
     def _fuse(self, plan: SchedulerOutput) -> None:
         """Add the canvas to every read whose prompt this step finishes; the rest keeps vLLM's two steps."""
@@ -115,12 +133,12 @@ class CanvasScheduler(DiffusionScheduler):
         draft_tokens = diffusion_canvas_width(request, self.num_spec_tokens)
         params = request.sampling_params
         candidate = Candidate(
-            extra_args=(params and params.extra_args) or {},
+            extra_args=_extra_args(request),
             wants_prompt_logprobs=params is not None and params.prompt_logprobs is not None,
             sequence_tokens=request.num_tokens + draft_tokens,
             draft_tokens=draft_tokens,
         )
-        budget_tokens = self.max_num_scheduled_tokens - plan.total_num_scheduled_tokens
+        budget_tokens = self._budget_tokens - plan.total_num_scheduled_tokens
         reason = fallback_reason(candidate, budget_tokens=budget_tokens, max_model_len=self.max_model_len)
         if reason is None and not self._allocate(plan, request, draft_tokens):
             return Fallback.BLOCKS
@@ -138,6 +156,11 @@ class CanvasScheduler(DiffusionScheduler):
         if new_block_ids is not None:
             _append_blocks(plan, request.request_id, new_block_ids)
         return True
+
+
+def _extra_args(request: Request) -> dict[str, Any]:
+    params = request.sampling_params
+    return (params and params.extra_args) or {}
 
 
 def _widen(plan: SchedulerOutput, request_id: str, draft_tokens: int) -> None:

@@ -29,6 +29,7 @@ def write_random_checkpoint(
     layers: int = 3,
     experts: int = 4,
     sliding_window: int = 512,
+    sliding_kv_heads: int = 2,
     canvas_length: int = 64,
     vision_hidden_size: int = 64,
     vision_layers: int = 1,
@@ -39,7 +40,9 @@ def write_random_checkpoint(
     The text weights depend on `seed` and the text sizes alone, so the same call with and without vision gives
     two checkpoints that read alike. Without vision, config.json says `"vision_config": null` and no vision
     tensor is stored. The default text model has 1.6 MB; `vision_hidden_size=768, vision_layers=12` (multiples
-    of 64) is a tower of 260 MB. `max_shard_size` is that of `save_pretrained`: "1MB" gives several shards.
+    of 64) is a tower of 260 MB. With 4 `sliding_kv_heads`, as in the real model, a token's keys take twice the
+    room in sliding layers, so vLLM doubles the KV block of the others. `max_shard_size` is that of
+    `save_pretrained`: "1MB" gives several shards.
     """
     config = DiffusionGemmaConfig(
         text_config=_text_config(
@@ -48,6 +51,7 @@ def write_random_checkpoint(
             num_hidden_layers=layers,
             num_experts=experts,
             sliding_window=sliding_window,
+            num_key_value_heads=sliding_kv_heads,
         ),
         vision_config=_vision_config(hidden_size=vision_hidden_size, num_hidden_layers=vision_layers),
         canvas_length=canvas_length,
@@ -70,7 +74,6 @@ def _text_config(*, hidden_size: int, num_hidden_layers: int, **sizes: int) -> d
         "num_hidden_layers": num_hidden_layers,
         "layer_types": ["sliding_attention"] * (num_hidden_layers - 1) + ["full_attention"],
         "num_attention_heads": 4,
-        "num_key_value_heads": 2,
         "head_dim": head_dim,
         "num_global_key_value_heads": 1,
         "global_head_dim": head_dim * 2,

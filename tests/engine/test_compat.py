@@ -111,10 +111,11 @@ class Case:
 CASES = [
     Case(module="vllm.config.vllm", name="HAS_TRITON"),
     Case(module="vllm.v1.engine.core", name="dump_engine_exception"),
-    Case(module="vllm.v1.core.sched.diffusion_scheduler", name="DiffusionScheduler"),
-    Case(module="vllm.v1.core.sched.scheduler", owner="Scheduler", name="_update_after_schedule"),
-    Case(module="vllm.v1.core.sched.scheduler", owner="Scheduler", name="_free_request"),
-    Case(module="vllm.v1.engine", owner="EngineCoreOutput", name="kv_transfer_params"),
+    *(
+        Case(module=module, owner=owner, name=name)
+        for (module, owner), names in (compat.SCHEDULER_NAMES | compat.WORKER_NAMES).items()
+        for name in names
+    ),
 ]
 
 

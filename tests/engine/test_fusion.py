@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.fusion import Candidate, Pending, drafts_to_hold, fallback_reason, is_single_step_read
+from engine.fusion import Candidate, Pending, fallback_reason, is_single_step_read, make_room
 from engine.protocol import Fallback
 
 READ = {"diffusion_read_only": True, "diffusion_max_steps": 1, "diffusion_seed_canvas": [5, 6, 7, 8]}
@@ -79,30 +79,55 @@ def test_single_step_read() -> None:
         assert not is_single_step_read({key: value for key, value in READ.items() if key != mark})
 
 
+def prompt(tokens: int, fused_tokens: int = 0) -> Pending:
+    """A request with that much of its prompt to go, and the canvas that would be fused to it."""
+    return Pending(request_id=f"prompt {tokens}", tokens=tokens, fused_tokens=fused_tokens)
+
+
+def draft(tokens: int) -> Pending:
+    """A request whose canvas is due."""
+    return Pending(request_id=f"draft {tokens}", tokens=tokens, is_draft=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HoldCase:
-    """Running requests by name: a prompt's tokens, or a draft's (negative). Who waits."""
+class RoomCase:
+    """Requests in order, for a step of 100 tokens."""
 
     id: str
-    running: dict[str, int]
-    held: list[str]
-    budget_tokens: int = 100
+    pending: list[Pending]
+    held: tuple[str, ...] = ()
+    reserved_tokens: int = 0
 
 
-HOLD_CASES = [
-    HoldCase(id="nobody", running={}, held=[]),
-    HoldCase(id="drafts that exactly fit", running={"a": -60, "b": -40}, held=[]),
-    HoldCase(id="a draft one token too wide", running={"a": -60, "b": -41}, held=["b"]),
-    HoldCase(id="a narrower one behind it still fits", running={"a": -60, "b": -41, "c": -40}, held=["b"]),
-    HoldCase(id="a prompt takes what it can", running={"a": 150, "b": -1}, held=["b"]),
-    HoldCase(id="a prompt behind a draft is cut, not held", running={"a": -60, "b": 150}, held=[]),
-    HoldCase(id="a prompt that leaves room", running={"a": 40, "b": -60}, held=[]),
-    HoldCase(id="wider than any step", running={"a": -101, "b": -100}, held=["a"]),
+ROOM_CASES = [
+    RoomCase(id="nobody", pending=[]),
+    RoomCase(id="drafts that exactly fit", pending=[draft(60), draft(40)]),
+    RoomCase(id="a draft one token too wide", pending=[draft(60), draft(41)], held=("draft 41",)),
+    RoomCase(id="a narrower one behind it still fits", pending=[draft(60), draft(41), draft(40)], held=("draft 41",)),
+    RoomCase(id="a prompt takes what it can", pending=[prompt(150), draft(1)], held=("draft 1",)),
+    RoomCase(id="a prompt behind a draft is cut, not held", pending=[draft(60), prompt(150)]),
+    RoomCase(id="a prompt that leaves room", pending=[prompt(40), draft(60)]),
+    RoomCase(id="wider than any step", pending=[draft(101), draft(100)], held=("draft 101",)),
+    RoomCase(id="a read that exactly fits", pending=[prompt(84, 16)], reserved_tokens=16),
+    RoomCase(id="a read one token too long", pending=[prompt(85, 16)]),
+    RoomCase(id="a long prompt behind a read", pending=[prompt(20, 16), prompt(500, 16)], reserved_tokens=16),
+    RoomCase(id="reads until it is full", pending=[prompt(34, 16), prompt(34, 16), prompt(1, 1)], reserved_tokens=32),
+    RoomCase(
+        id="no canvas is promised what a draft needs",
+        pending=[prompt(30, 16), draft(54), prompt(0, 1)],
+        reserved_tokens=16,
+    ),
+    RoomCase(
+        id="a draft behind a read that took its room",
+        pending=[prompt(30, 16), draft(55)],
+        held=("draft 55",),
+        reserved_tokens=16,
+    ),
 ]
 
 
-@pytest.mark.parametrize("case", HOLD_CASES, ids=lambda case: case.id)
-def test_drafts_to_hold(case: HoldCase) -> None:
-    """A draft runs whole or not at all."""
-    running = [Pending(request_id=id, tokens=abs(tokens), is_draft=tokens < 0) for id, tokens in case.running.items()]
-    assert list(drafts_to_hold(running, case.budget_tokens)) == case.held
+@pytest.mark.parametrize("case", ROOM_CASES, ids=lambda case: case.id)
+def test_make_room(case: RoomCase) -> None:
+    """A draft runs whole or not at all, and a canvas has its place kept from the prompts behind it."""
+    room = make_room(case.pending, 100)
+    assert (room.held, room.reserved_tokens) == (case.held, case.reserved_tokens)

@@ -1,52 +1,176 @@
-"""The scheduler's count: which engine steps each read took part in, against vLLM's real scheduler without a model."""
+"""Step tables: which requests run in which engine step, planned by the real scheduler without a model."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from engine.checkpoint import Checkpoint
 from engine.cpu import ModelThreads
-from engine.settings import EngineSettings, engine_arguments, engine_environment
+from engine.protocol import Fallback
+from engine.report import EngineReport
+from engine.settings import engine_arguments, engine_environment
+from tests.engine.running import engine_settings
 
 # vLLM imports torch's inductor, which still uses what torch 2.13 deprecates. Goes with vLLM's next torch.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 
-CANVAS_LENGTH = 16
+CANVAS_TOKENS = 16
+MAX_CANVAS_TOKENS = 64
 BLOCK_SIZE = 32
+MAX_MODEL_LEN = 256
+BUDGET_TOKENS = 128
+BLOCKS = 100
+MAX_STEPS = 200
 
 
-@pytest.fixture(scope="module")
-def vllm_config(applied: tuple[str, ...], checkpoint: Path) -> Iterator[Any]:
+def make_config(checkpoint: Path, *, fused_reads: bool, **changed: Any) -> Any:
     """vLLM's configuration of the demo checkpoint, made as the engine makes it."""
     from vllm.engine.arg_utils import AsyncEngineArgs
 
-    assert applied
-    settings = EngineSettings(
-        checkpoint=Checkpoint(folder=checkpoint, revision=""),
-        name="demo",
-        dtype="float32",
-        canvas_length=CANVAS_LENGTH,
-        max_model_len=256,
-        max_num_seqs=2,
-        max_batched_tokens=64,
-        kv_cache_gib=1,
-        block_size=BLOCK_SIZE,
+    made = engine_settings(
+        checkpoint,
+        fused_reads=fused_reads,
+        canvas_length=MAX_CANVAS_TOKENS,
+        bundle_tokens=BUDGET_TOKENS,
+        max_model_len=MAX_MODEL_LEN,
+        max_num_seqs=4,
+        max_batched_tokens=BUDGET_TOKENS,
     )
     with mock.patch.dict(os.environ, engine_environment(1, ModelThreads(count=1, pinned_cpus=()))):
-        config = AsyncEngineArgs(**engine_arguments(settings, "float32")).create_engine_config()
-        config.cache_config.num_gpu_blocks = 100
-        yield config
+        config = AsyncEngineArgs(**(engine_arguments(made, "float32") | changed)).create_engine_config()
+    config.cache_config.num_gpu_blocks = BLOCKS
+    return config
 
 
-@pytest.fixture
-def scheduler(vllm_config: Any) -> Any:
+@pytest.fixture(scope="module")
+def configs(applied: tuple[str, ...], checkpoint: Path) -> dict[bool, Any]:
+    """With fused reads on and off."""
+    assert applied
+    return {fused: make_config(checkpoint, fused_reads=fused) for fused in (True, False)}
+
+
+def request(
+    request_id: str, prompt_tokens: int, *, width: int = CANVAS_TOKENS, prompt: list[int] | None = None, **extra: Any
+) -> Any:
+    """A read as the engine sends it, with a prompt like no other's unless one is given; `extra` changes its kind."""
+    from vllm import SamplingParams
+    from vllm.utils.hashing import sha256
+    from vllm.v1.core.kv_cache_utils import get_request_block_hasher
+    from vllm.v1.request import Request
+
+    read = {
+        "diffusion_seed_canvas": [5] * width,
+        "diffusion_canvas_length": width,
+        "diffusion_max_steps": 1,
+        "diffusion_read_only": True,
+    }
+    params = SamplingParams(max_tokens=width, extra_args=read | extra)
+    own_prompt = [sum(map(ord, request_id)), *range(1, prompt_tokens)] if prompt is None else prompt
+    return Request(request_id, own_prompt, params, None, block_hasher=get_request_block_hasher(BLOCK_SIZE, sha256))
+
+
+@dataclass
+class Bench:
+    """A scheduler with a model that settles every canvas in `denoising_steps` steps, and what it went through.
+
+    Attributes:
+        plans: per engine step, the tokens of each request in it.
+        reports: of the requests that have ended.
+    """
+
+    scheduler: Any
+    plans: list[dict[str, int]] = field(default_factory=list)
+    reports: dict[str, EngineReport] = field(default_factory=dict)
+    denoised: dict[str, int] = field(default_factory=dict)
+
+    def add(self, *requests: Any) -> None:
+        """Let requests arrive."""
+        for one in requests:
+            self.scheduler.add_request(one)
+
+    def plan(self) -> Any:
+        """Plan a step; what the plan says of a request's tokens is consistent."""
+        planned = self.scheduler.schedule()
+        if planned.total_num_scheduled_tokens:
+            self.plans.append(dict(planned.num_scheduled_tokens))
+        assert planned.total_num_scheduled_tokens == sum(planned.num_scheduled_tokens.values()) <= BUDGET_TOKENS
+        for request_id, draft in planned.scheduled_spec_decode_tokens.items():
+            assert len(draft) == self.width(request_id), "a canvas was cut"
+        return planned
+
+    def width(self, request_id: str) -> int:
+        """The canvas a request asked for."""
+        width: int = self.scheduler.requests[request_id].sampling_params.extra_args["diffusion_canvas_length"]
+        return width
+
+    def settles(self, request_id: str) -> bool:
+        """Whether a canvas that has just been denoised is settled: after as many steps as were asked for."""
+        self.denoised[request_id] = self.denoised.get(request_id, 0) + 1
+        extra = self.scheduler.requests[request_id].sampling_params.extra_args
+        return self.denoised[request_id] >= int(extra["diffusion_max_steps"])
+
+    def finish(self, planned: Any) -> None:
+        """End a planned step."""
+        from vllm.v1.outputs import DraftTokenIds, ModelRunnerOutput
+
+        ids = list(planned.num_scheduled_tokens)
+        drafts = planned.scheduled_spec_decode_tokens
+        sampled = [
+            [7] * len(drafts[id]) if id in drafts and id in self.scheduler.requests and self.settles(id) else []
+            for id in ids
+        ]
+        result = ModelRunnerOutput(
+            req_ids=ids, req_id_to_index={id: i for i, id in enumerate(ids)}, sampled_token_ids=sampled
+        )
+        outputs = self.scheduler.update_from_output(planned, result)
+        self.scheduler.update_draft_token_ids(DraftTokenIds(ids, [[7] * BUDGET_TOKENS for _ in ids]))
+        for client in outputs.values():
+            for output in client.outputs:
+                if output.finish_reason is not None:
+                    self.reports[output.request_id] = EngineReport.from_params(output.kv_transfer_params)
+
+    def step(self) -> None:
+        """Plan a step and end it."""
+        self.finish(self.plan())
+
+    def run(self) -> None:
+        """Step until nothing is left."""
+        for _ in range(MAX_STEPS):
+            if not self.scheduler.has_unfinished_requests():
+                return
+            self.step()
+        raise AssertionError("it does not come to an end")
+
+    def steps(self) -> dict[str, list[int]]:
+        """Per finished request, the steps it took part in."""
+        return {id: [index for index, _ in report.steps] for id, report in self.reports.items()}
+
+    def free_blocks(self) -> int:
+        """KV blocks that nobody holds."""
+        free: int = self.scheduler.kv_cache_manager.block_pool.get_num_free_blocks()
+        return free
+
+    def is_empty(self) -> bool:
+        """Nothing is left of anybody: no request, no report, no block."""
+        scheduler = self.scheduler
+        left = (scheduler.requests, scheduler.running, scheduler._reports)
+        return not any(left) and not len(scheduler.waiting) and self.free_blocks() == self.all_blocks
+
+    @property
+    def all_blocks(self) -> int:
+        """Every block but the null block."""
+        blocks: int = self.scheduler.kv_cache_manager.block_pool.num_gpu_blocks
+        return blocks - 1
+
+
+def make_bench(config: Any, blocks: int = BLOCKS) -> Bench:
     """The scheduler class that vLLM takes from our arguments, over one layer's KV cache."""
     import torch
     from vllm.utils.hashing import sha256
@@ -56,104 +180,305 @@ def scheduler(vllm_config: Any) -> Any:
 
     init_none_hash(sha256)
     layer = FullAttentionSpec(block_size=BLOCK_SIZE, num_kv_heads=1, head_size=8, dtype=torch.float32)
-    return vllm_config.scheduler_config.get_scheduler_cls()(
-        vllm_config=vllm_config,
-        kv_cache_config=KVCacheConfig(100, [], [KVCacheGroupSpec(["layer"], layer)]),
-        structured_output_manager=StructuredOutputManager(vllm_config),
-        block_size=BLOCK_SIZE,
-        log_stats=True,
+    return Bench(
+        config.scheduler_config.get_scheduler_cls()(
+            vllm_config=config,
+            kv_cache_config=KVCacheConfig(blocks, [], [KVCacheGroupSpec(["layer"], layer)]),
+            structured_output_manager=StructuredOutputManager(config),
+            block_size=BLOCK_SIZE,
+            log_stats=True,
+        )
     )
 
 
-def read(request_id: str, prompt_tokens: int) -> Any:
-    """A read as the engine sends it, with a prompt like no other's."""
-    from vllm import SamplingParams
-    from vllm.utils.hashing import sha256
-    from vllm.v1.core.kv_cache_utils import get_request_block_hasher
-    from vllm.v1.request import Request
-
-    extra = {
-        "diffusion_seed_canvas": [5] * CANVAS_LENGTH,
-        "diffusion_canvas_length": CANVAS_LENGTH,
-        "diffusion_max_steps": 1,
-        "diffusion_read_only": True,
-    }
-    params = SamplingParams(max_tokens=CANVAS_LENGTH, extra_args=extra)
-    hasher = get_request_block_hasher(BLOCK_SIZE, sha256)
-    return Request(request_id, [ord(request_id)] * prompt_tokens, params, None, block_hasher=hasher)
-
-
-def finish(scheduler: Any, planned: Any) -> dict[str, Any]:
-    """End a planned step, as a model that settles every canvas at once; what came with the reads it finished."""
-    from vllm.v1.outputs import DraftTokenIds, ModelRunnerOutput
-
-    ids = list(planned.num_scheduled_tokens)
-    sampled = [[7] * len(planned.scheduled_spec_decode_tokens.get(request_id, [])) for request_id in ids]
-    result = ModelRunnerOutput(
-        req_ids=ids, req_id_to_index={r: i for i, r in enumerate(ids)}, sampled_token_ids=sampled
-    )
-    outputs = scheduler.update_from_output(planned, result)
-    scheduler.update_draft_token_ids(DraftTokenIds(ids, [[7] * CANVAS_LENGTH for _ in ids]))
-    finished = [output for client in outputs.values() for output in client.outputs if output.finish_reason is not None]
-    return {output.request_id: output.kv_transfer_params for output in finished}
+@pytest.fixture
+def bench(configs: dict[bool, Any]) -> Bench:
+    """With fused reads."""
+    return make_bench(configs[True])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Reads by the engine step before which they arrive, with their prompts' lengths; the steps each takes part in."""
+    """Requests by the engine step before which they arrive; the steps each takes part in, and why it fell back.
+
+    A request is its prompt's length, or that and what is special about it.
+    """
 
     id: str
-    arrivals: dict[int, dict[str, int]]
-    expected: dict[str, list[int]]
+    arrivals: dict[int, dict[str, int | tuple[int, dict[str, Any]]]]
+    fused: dict[str, list[int]]
+    two_step: dict[str, list[int]]
+    fallbacks: dict[str, Fallback] = field(default_factory=dict)
+
+
+def special(prompt_tokens: int, **extra: Any) -> tuple[int, dict[str, Any]]:
+    """A request that is not just any read."""
+    return prompt_tokens, extra
 
 
 CASES = [
-    Case(id="prompt, then canvas", arrivals={1: {"a": 20}}, expected={"a": [1, 2]}),
-    Case(id="together", arrivals={1: {"a": 20, "b": 30}}, expected={"a": [1, 2], "b": [1, 2]}),
-    Case(id="one step later", arrivals={1: {"a": 20}, 2: {"b": 30}}, expected={"a": [1, 2], "b": [2, 3]}),
-    Case(id="prompt in two chunks", arrivals={1: {"a": 100}}, expected={"a": [1, 2, 3]}),
+    Case(id="one read", arrivals={1: {"a": 20}}, fused={"a": [1]}, two_step={"a": [1, 2]}),
+    Case(id="a prompt of one token", arrivals={1: {"a": 1}}, fused={"a": [1]}, two_step={"a": [1, 2]}),
     Case(
-        id="more than fit",
-        arrivals={1: {"a": 20, "b": 20, "c": 20}},
-        expected={"a": [1, 2], "b": [1, 2], "c": [3, 4]},
+        id="two together",
+        arrivals={1: {"a": 20, "b": 30}},
+        fused={"a": [1], "b": [1]},
+        two_step={"a": [1, 2], "b": [1, 2]},
     ),
-    Case(id="idle steps do not count", arrivals={1: {"a": 20}, 6: {"b": 20}}, expected={"a": [1, 2], "b": [3, 4]}),
+    Case(
+        id="one step later",
+        arrivals={1: {"a": 20}, 2: {"b": 30}},
+        fused={"a": [1], "b": [2]},
+        two_step={"a": [1, 2], "b": [2, 3]},
+    ),
+    Case(id="prompt and canvas fill a step", arrivals={1: {"a": 112}}, fused={"a": [1]}, two_step={"a": [1, 2]}),
+    Case(
+        id="one token over the budget",
+        arrivals={1: {"a": 113}},
+        fused={"a": [1, 2]},
+        two_step={"a": [1, 2]},
+        fallbacks={"a": Fallback.BUDGET},
+    ),
+    Case(
+        id="a prompt that fills a step",
+        arrivals={1: {"a": 128}},
+        fused={"a": [1, 2]},
+        two_step={"a": [1, 2]},
+        fallbacks={"a": Fallback.BUDGET},
+    ),
+    Case(id="a prompt in two chunks", arrivals={1: {"a": 129}}, fused={"a": [1, 2]}, two_step={"a": [1, 2, 3]}),
+    Case(
+        id="prompt and canvas fill the context",
+        arrivals={1: {"a": 240}},
+        fused={"a": [1, 2]},
+        two_step={"a": [1, 2, 3]},
+    ),
+    Case(
+        id="a canvas keeps its place from the prompts behind it",
+        arrivals={1: {"a": 60, "b": 150}},
+        fused={"a": [1], "b": [1, 2]},
+        two_step={"a": [1, 2], "b": [1, 2, 3]},
+    ),
+    Case(
+        id="the budget is spent in the order of arrival",
+        arrivals={1: {"a": 60, "b": 40}},
+        fused={"a": [1], "b": [1, 2]},
+        two_step={"a": [1, 2], "b": [1, 2]},
+        fallbacks={"b": Fallback.BUDGET},
+    ),
+    Case(
+        id="different widths",
+        arrivals={1: {"a": special(20, width=4), "b": special(20, width=33), "c": special(20, width=1)}},
+        fused={"a": [1], "b": [1], "c": [1]},
+        two_step={"a": [1, 2], "b": [1, 2], "c": [1, 2]},
+    ),
+    Case(
+        id="more than run at once",
+        arrivals={1: dict.fromkeys("abcde", 8)},
+        fused={"a": [1], "b": [1], "c": [1], "d": [1], "e": [2]},
+        two_step={"a": [1, 2], "b": [1, 2], "c": [1, 2], "d": [1, 2], "e": [3, 4]},
+    ),
+    Case(
+        id="idle steps do not count",
+        arrivals={1: {"a": 20}, 6: {"b": 20}},
+        fused={"a": [1], "b": [2]},
+        two_step={"a": [1, 2], "b": [3, 4]},
+    ),
+    Case(
+        id="several denoising steps",
+        arrivals={1: {"a": special(20, diffusion_max_steps=3)}},
+        fused={"a": [1, 2, 3, 4]},
+        two_step={"a": [1, 2, 3, 4]},
+        fallbacks={"a": Fallback.INELIGIBLE},
+    ),
+    Case(
+        id="fused, multi-step and late in one batch",
+        arrivals={1: {"a": special(20, diffusion_max_steps=2), "b": 20}, 2: {"c": 20}},
+        fused={"a": [1, 2, 3], "b": [1], "c": [2]},
+        two_step={"a": [1, 2, 3], "b": [1, 2], "c": [2, 3]},
+        fallbacks={"a": Fallback.INELIGIBLE},
+    ),
 ]
 
 
+def arrive(bench: Bench, arrivals: dict[str, int | tuple[int, dict[str, Any]]]) -> None:
+    """Add what arrives before a step."""
+    for request_id, asked in arrivals.items():
+        prompt_tokens, extra = asked if isinstance(asked, tuple) else (asked, {})
+        bench.add(request(request_id, prompt_tokens, **extra))
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "two-step"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_engine_steps(scheduler: Any, case: Case) -> None:
-    """Each read's last output carries the index and the duration of every step it took part in."""
-    from engine.scheduler import STEPS_KEY
-
-    steps: dict[str, list[tuple[int, float]]] = {}
+def test_engine_steps(configs: dict[bool, Any], case: Case, fused: bool) -> None:
+    """Each request takes the steps it should, reports them with their durations, and leaves nothing."""
+    bench = make_bench(configs[fused])
     for index in range(1, 10):
-        for request_id, prompt_tokens in case.arrivals.get(index, {}).items():
-            scheduler.add_request(read(request_id, prompt_tokens))
-        steps |= {
-            request_id: params[STEPS_KEY] for request_id, params in finish(scheduler, scheduler.schedule()).items()
-        }
-    assert {request_id: [index for index, _ in steps[request_id]] for request_id in steps} == case.expected
+        arrive(bench, case.arrivals.get(index, {}))
+        bench.step()
+    assert bench.steps() == (case.fused if fused else case.two_step)
+    fallbacks = {id: report.fallback for id, report in bench.reports.items() if report.fallback is not None}
+    assert fallbacks == (case.fallbacks if fused else {})
+    assert {id for id, report in bench.reports.items() if report.is_fused} == (
+        case.fused.keys() - case.fallbacks.keys() if fused else set()
+    )
     # One step, one duration, for whoever was in it.
-    durations = dict(step for read_steps in steps.values() for step in read_steps)
-    assert all(0 < durations[index] == seconds for read_steps in steps.values() for index, seconds in read_steps)
-    assert scheduler._steps_of_request == {}
+    durations = dict(step for report in bench.reports.values() for step in report.steps)
+    assert all(0 < durations[index] == seconds for r in bench.reports.values() for index, seconds in r.steps)
+    assert bench.is_empty()
 
 
+def test_one_token_left_after_a_cache_hit(bench: Bench) -> None:
+    """The prompt's last token and the canvas, in one step."""
+    prompt = list(range(1, 66))
+    bench.add(request("first", 0, prompt=prompt))
+    bench.run()
+    bench.add(request("again", 0, prompt=prompt))
+    bench.run()
+    assert bench.plans == [{"first": 65 + CANVAS_TOKENS}, {"again": 1 + CANVAS_TOKENS}]
+
+
+def test_a_canvas_over_the_context_falls_back(bench: Bench) -> None:
+    """It never fails, and vLLM cuts it as it does without us; our front end asks for no such read."""
+    bench.add(request("a", MAX_MODEL_LEN - CANVAS_TOKENS + 1))
+    bench.step()
+    bench.step()
+    planned = bench.scheduler.schedule()
+    assert bench.scheduler._reports["a"].fallback is Fallback.CONTEXT
+    assert len(planned.scheduled_spec_decode_tokens["a"]) == CANVAS_TOKENS - 1
+
+
+def test_no_free_block_falls_back(configs: dict[bool, Any]) -> None:
+    """Three blocks: both prompts and one canvas. The other canvas runs when the first read has given its back."""
+    bench = make_bench(configs[True], blocks=1 + 3)
+    bench.add(request("a", 32), request("b", 32))
+    bench.run()
+    assert bench.steps() == {"a": [1], "b": [1, 2]}
+    assert {id: report.fallback for id, report in bench.reports.items()} == {"a": None, "b": Fallback.BLOCKS}
+    assert bench.is_empty()
+
+
+def test_preempted_and_resumed(configs: dict[bool, Any]) -> None:
+    """Two blocks: no canvas finds one, so a read is sent back; it runs its prompt again later, and is fused then."""
+    bench = make_bench(configs[True], blocks=1 + 2)
+    bench.add(request("a", 32), request("b", 32))
+    bench.run()
+    assert bench.plans == [{"a": 32, "b": 32}, {"a": CANVAS_TOKENS}, {"b": 32 + CANVAS_TOKENS}]
+    assert {id: report.fallback for id, report in bench.reports.items()} == {"a": Fallback.BLOCKS, "b": None}
+    assert bench.reports["b"].is_fused
+    assert bench.is_empty()
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "two-step"])
 @pytest.mark.parametrize("when", ["between steps", "during a step"])
-def test_an_aborted_read_leaves_nothing(scheduler: Any, when: str) -> None:
-    """Neither its steps nor itself; the read beside it is none the wiser; R16."""
+def test_an_aborted_read_leaves_nothing(configs: dict[bool, Any], when: str, fused: bool) -> None:
+    """Neither its report nor itself nor a block; the read beside it is none the wiser; R16."""
     from vllm.v1.request import RequestStatus
 
-    from engine.scheduler import STEPS_KEY
+    bench = make_bench(configs[fused])
+    bench.add(request("a", 20), request("b", 20))
+    planned = bench.plan() if when == "during a step" else None
+    bench.scheduler.finish_requests("a", RequestStatus.FINISHED_ABORTED)
+    if planned is not None:
+        bench.finish(planned)
+    bench.run()
+    assert bench.steps() == {"b": [1] if fused else [1, 2]}
+    assert bench.is_empty()
 
-    scheduler.add_request(read("a", 20))
-    scheduler.add_request(read("b", 20))
-    finish(scheduler, scheduler.schedule())
-    planned = scheduler.schedule() if when == "during a step" else None
-    scheduler.finish_requests("a", RequestStatus.FINISHED_ABORTED)
-    finished = finish(scheduler, planned or scheduler.schedule())
-    assert [index for index, _ in finished.pop("b")[STEPS_KEY]] == [1, 2]
-    assert finished == {}
-    assert scheduler._steps_of_request == {}
-    assert scheduler.requests == {}
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "two-step"])
+def test_a_draft_that_does_not_fit_whole_waits(configs: dict[bool, Any], fused: bool) -> None:
+    """vLLM would cut it to what is left of the step; `Bench.plan` checks every draft."""
+    bench = make_bench(configs[fused])
+    bench.add(*(request(name, 30, width=60, diffusion_max_steps=2) for name in "abcd"))
+    bench.run()
+    assert {len(steps) for steps in bench.steps().values()} == {3}
+    assert bench.is_empty()
+
+
+def test_new_blocks_reach_the_worker(bench: Bench) -> None:
+    """A new request's in its block ids, a running one's in what is appended: as many as its tokens need."""
+    bench.add(request("new", 31), request("chunked", 150))
+    first = bench.plan()
+    (new, chunked) = first.scheduled_new_reqs
+    assert [len(group) for group in new.block_ids] == [2]
+    assert [len(group) for group in chunked.block_ids] == [3]
+    bench.finish(first)
+    second = bench.plan()
+    assert second.scheduled_cached_reqs.req_ids == ["chunked"]
+    assert len(chunked.block_ids[0]) + len(second.scheduled_cached_reqs.new_block_ids[0][0]) == 6  # 166 tokens
+
+
+waves = st.lists(
+    st.lists(
+        st.tuples(
+            st.integers(1, 200),  # prompt tokens
+            st.integers(1, 40),  # width
+            st.sampled_from([1, 1, 1, 2]),  # denoising steps
+            st.sampled_from(["", "", "", "planned", "between"]),  # aborted when
+        ),
+        max_size=5,
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(waves=waves, blocks=st.integers(9, 40))
+def test_nothing_is_lost_whatever_comes(
+    configs: dict[bool, Any], waves: list[list[tuple[int, int, int, str]]], blocks: int
+) -> None:
+    """Reads of all sizes, aborts at any time, few blocks: every read that is not aborted ends, and nothing is left."""
+    from vllm.v1.request import RequestStatus
+
+    bench = make_bench(configs[True], blocks=1 + blocks)
+    expected = set()
+    for wave, reads in enumerate(waves):
+        ids = [f"{wave}-{number}" for number in range(len(reads))]
+        aborted = dict(zip(ids, (when for *_, when in reads), strict=True))
+        for request_id, (prompt_tokens, width, steps, _) in zip(ids, reads, strict=True):
+            bench.add(request(request_id, prompt_tokens, width=width, diffusion_max_steps=steps))
+        expected |= {request_id for request_id, when in aborted.items() if not when}
+        planned = bench.plan()
+        for when in ("planned", "between"):
+            running = [id for id, at in aborted.items() if at == when and id in bench.scheduler.requests]
+            bench.scheduler.finish_requests(running, RequestStatus.FINISHED_ABORTED)
+            if when == "planned":
+                bench.finish(planned)
+    bench.run()
+    assert expected <= bench.reports.keys()
+    assert bench.is_empty()
+
+
+REFUSED = {
+    "pipeline parallelism": ("parallel_config", "pipeline_parallel_size", 2),
+    "decode context parallelism": ("parallel_config", "decode_context_parallel_size", 2),
+    "a KV connector": (None, "kv_transfer_config", object()),
+    "KV cache offloading": ("cache_config", "kv_offloading_size", 1.0),
+    "async scheduling": ("scheduler_config", "async_scheduling", True),
+    "speculative decoding": (None, "speculative_config", object()),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_fused_is_refused(configs: dict[bool, Any], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """By a message that names it and the way out; an operator reads it."""
+    from engine.scheduler import Unfusable, require_fusable
+
+    part, setting, value = REFUSED[name]
+    require_fusable(configs[True])
+    owner = configs[True] if part is None else getattr(configs[True], part)
+    monkeypatch.setitem(owner.__dict__, setting, value)
+    with pytest.raises(Unfusable, match=f"{name}.*DECIDE_FUSED_READS=0"):
+        require_fusable(configs[True])
+
+
+def test_the_scheduler_refuses_too(configs: dict[bool, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts vLLM with this class past our engine; and only where reads are to be fused."""
+    from engine.scheduler import Unfusable
+
+    for fused in (True, False):
+        monkeypatch.setitem(configs[fused].cache_config.__dict__, "kv_offloading_size", 1.0)
+    with pytest.raises(Unfusable, match="KV cache offloading"):
+        make_bench(configs[True])
