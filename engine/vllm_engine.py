@@ -13,10 +13,13 @@ import os
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 import engine
 from engine.checkpoint import checkpoint_digest, weight_bytes
 from engine.compat import SUPPORTED_VLLM_VERSION, apply_ledger
 from engine.cpu import choose_dtype, cpu_features, model_threads, usable_cpus
+from engine.memory import ModelSizes, memory_need
 from engine.packing import Bundle, BundleLimits, pack
 from engine.processes import ProcessFamily
 from engine.protocol import (
@@ -90,7 +93,9 @@ class VllmEngine:
     async def _start(self) -> EngineInfo:
         size = weight_bytes(self.settings.checkpoint.folder)
         dtype = self._dtype(size)
-        os.environ.update(engine_environment(choose_kv_cache_gib(self.settings, size), self._threads))
+        kv_cache_gib = choose_kv_cache_gib(self.settings, size)
+        self._require_memory(size if dtype == "bfloat16" else 2 * size, kv_cache_gib)
+        os.environ.update(engine_environment(kv_cache_gib, self._threads))
         # Blocking for as long as the weights take to load, so not on the event loop: `/health` answers meanwhile.
         self._launching = asyncio.create_task(asyncio.to_thread(self._launch, dtype))
         await asyncio.shield(self._launching)
@@ -147,6 +152,11 @@ class VllmEngine:
 
     def _dtype(self, weight_bytes: int) -> str:
         return choose_dtype(cpu_features(), weight_bytes) if self.settings.dtype == "auto" else self.settings.dtype
+
+    def _require_memory(self, weight_bytes: int, kv_cache_gib: int) -> None:
+        sizes = ModelSizes.from_checkpoint(self.settings.checkpoint.folder)
+        need = memory_need(self.settings, sizes, weight_bytes=weight_bytes, kv_cache_gib=kv_cache_gib)
+        need.require(psutil.virtual_memory().available)
 
     def _launch(self, dtype: str) -> None:
         apply_ledger()

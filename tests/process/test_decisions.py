@@ -96,7 +96,7 @@ def test_headache(real_server: ServerProcess) -> None:
     assert {key: list(answer["probabilities"]) for key, answer in body["answers"].items()} == options
     for answer in body["answers"].values():
         assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-9)
-    assert body["usage"]["engine_steps"] == 2
+    assert body["usage"]["engine_steps"] == 1
 
 
 def without_cost(body: dict[str, Any]) -> dict[str, Any]:
@@ -235,17 +235,19 @@ def test_a_missed_deadline_leaves_no_work(real_server: ServerProcess) -> None:
 
 
 def test_metrics_count_reads_and_steps(real_server: ServerProcess) -> None:
-    """One page holds our metrics and vLLM's; a read on vLLM's own path takes two engine steps."""
+    """One page holds our metrics and vLLM's; a fused read takes one engine step, and none has fallen back."""
 
     def counters() -> tuple[float, float]:
-        reads = metric(real_server, 'decide_reads_total{path="two_step"}')
+        reads = metric(real_server, 'decide_reads_total{path="fused"}')
         return reads, metric(real_server, "decide_engine_steps_total")
 
     reads_before, steps_before = counters()
     for seed in range(5):
         assert real_server.decide({**HEADACHE, "policy": {"seed": seed}}).status_code == 200
     reads_after, steps_after = counters()
-    assert (reads_after - reads_before, steps_after - steps_before) == (5, 10)
+    assert (reads_after - reads_before, steps_after - steps_before) == (5, 5)
+    for reason in ("blocks", "context", "ineligible"):
+        assert metric(real_server, f'decide_fallbacks_total{{reason="{reason}"}}') == 0
     assert metric(real_server, "vllm:request_success_total") >= 0
 
 
