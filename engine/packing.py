@@ -39,6 +39,7 @@ class Bundle:
     prompt_token_ids: tuple[int, ...]
     branches: tuple[Branch, ...]
     block_tokens: int
+    cache_salt: str | None = None
 
     @cached_property
     def layout(self) -> BundleLayout:
@@ -91,13 +92,14 @@ def pack(request: ReadRequest, limits: BundleLimits) -> Iterator[Bundle]:
     for branch in request.branches:
         together = (*packed, branch)
         if packed and not Bundle(request.prompt_token_ids, together, limits.block_tokens).fits(limits):
-            yield _bundle(request.prompt_token_ids, packed, limits)
+            yield _bundle(request, packed, limits)
             together = (branch,)
         packed = together
-    yield _bundle(request.prompt_token_ids, packed, limits)
+    yield _bundle(request, packed, limits)
 
 
-def _bundle(prompt_token_ids: tuple[int, ...], branches: tuple[Branch, ...], limits: BundleLimits) -> Bundle:
+def _bundle(request: ReadRequest, branches: tuple[Branch, ...], limits: BundleLimits) -> Bundle:
+    prompt_token_ids = request.prompt_token_ids
     if len(branches) == 1:
         prompt_token_ids, branches = prompt_token_ids + branches[0].suffix_token_ids, (branches[0].without_suffix(),)
-    return Bundle(prompt_token_ids, branches, limits.block_tokens)
+    return Bundle(prompt_token_ids, branches, limits.block_tokens, request.cache_salt)

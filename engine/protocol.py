@@ -94,11 +94,13 @@ class ReadRequest:
         request_id: ours, unique while the reads run; never taken from the wire.
         prompt_token_ids: the shared prompt, run in causal encoder mode.
         branches: what is read; each as if it were a request of its own.
+        cache_salt: requests with different salts share nothing in the prefix cache.
     """
 
     request_id: str
     prompt_token_ids: tuple[int, ...]
     branches: tuple[Branch, ...]
+    cache_salt: str | None = None
 
     def __post_init__(self) -> None:
         if not self.prompt_token_ids or not self.branches:

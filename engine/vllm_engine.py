@@ -122,7 +122,7 @@ class VllmEngine:
 
         llm = self._alive()
         # Already in the engine's form: raw prompts take a detour through a thread pool.
-        prompt = tokens_input(list(bundle.prompt_token_ids))
+        prompt = tokens_input(list(bundle.prompt_token_ids), cache_salt=bundle.cache_salt)
         params = sampling_params(bundle, fused=self.settings.fused_reads)
         try:
             outputs = [output async for output in llm.generate(prompt, params, request_id)]

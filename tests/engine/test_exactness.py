@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -64,6 +65,15 @@ def test_one_token_left_after_a_cache_hit(fused_engine: RunningEngine, two_step_
     assert [result.cached_tokens for result in fused] == [len(read.prompt_token_ids) - 1 for read in again]
     assert all(map(is_fused, fused))
     assert distance(fused, two_step_engine.read_one_by_one(again)) <= TOLERANCE
+
+
+def test_salts_keep_prefixes_apart(fused_engine: RunningEngine) -> None:
+    """S3, in part: a request finds its own salt's prefix cached, and nobody else's; it reads the same either way."""
+    read = ReadMaker(9).read(100, (0, 8), (12, 8))
+    salted = [dataclasses.replace(read, cache_salt=salt, request_id=f"r{n}") for n, salt in enumerate("aab")]
+    results = fused_engine.read_one_by_one(salted)
+    assert [result.cached_tokens for result in results] == [0, 96, 0]
+    assert distance(results, [results[0]] * 3) <= TOLERANCE
 
 
 def batches(seed: int, sizes: range) -> Iterator[list[ReadRequest]]:
