@@ -39,6 +39,7 @@ class Bundle:
     prompt_token_ids: tuple[int, ...]
     branches: tuple[Branch, ...]
     block_tokens: int
+    is_constrained: bool = True
     cache_salt: str | None = None
 
     @cached_property
@@ -102,4 +103,4 @@ def _bundle(request: ReadRequest, branches: tuple[Branch, ...], limits: BundleLi
     prompt_token_ids = request.prompt_token_ids
     if len(branches) == 1:
         prompt_token_ids, branches = prompt_token_ids + branches[0].suffix_token_ids, (branches[0].without_suffix(),)
-    return Bundle(prompt_token_ids, branches, limits.block_tokens, request.cache_salt)
+    return Bundle(prompt_token_ids, branches, limits.block_tokens, request.is_constrained, request.cache_salt)

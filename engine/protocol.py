@@ -94,12 +94,14 @@ class ReadRequest:
         request_id: ours, unique while the reads run; never taken from the wire.
         prompt_token_ids: the shared prompt, run in causal encoder mode.
         branches: what is read; each as if it were a request of its own.
+        is_constrained: logprobs are normalised over the labels that travel together; False: over the whole vocabulary.
         cache_salt: requests with different salts share nothing in the prefix cache.
     """
 
     request_id: str
     prompt_token_ids: tuple[int, ...]
     branches: tuple[Branch, ...]
+    is_constrained: bool = True
     cache_salt: str | None = None
 
     def __post_init__(self) -> None:
@@ -138,8 +140,8 @@ class ReadResult:
     """What the engine observed at the slots of a request's branches, and what it cost.
 
     Attributes:
-        branch_logprobs: one set of slot logprobs per branch, in the request's order. Normalised over the labels that
-            travelled together, not over the slot's own.
+        branch_logprobs: one set of slot logprobs per branch, in the request's order; what they are normalised over,
+            see `ReadRequest.is_constrained`, is never the slot's own labels alone.
         fused_reads: branches whose prompt and canvas ran in one engine step.
         fallbacks: why others did not, one entry a branch; empty where fused reads are off.
         prompt_tokens: prompts and suffixes; a prompt counts as often as the engine was given it.

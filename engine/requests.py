@@ -17,7 +17,7 @@ LogprobRow = dict[int, Any]
 
 
 def sampling_params(bundle: Bundle, *, fused: bool) -> Any:
-    """vLLM's own structured read (vllm/utils/diffusion.py): seeded canvas, one denoising step, labels only.
+    """vLLM's own structured read (vllm/utils/diffusion.py): seeded canvas, one denoising step, labels reported.
 
     Where reads are fused the worker also learns how the draft is laid out, and answers one row a slot instead of one a
     canvas token.
@@ -37,7 +37,7 @@ def sampling_params(bundle: Bundle, *, fused: bool) -> Any:
             "diffusion_canvas_length": len(draft),
             "diffusion_max_steps": 1,
             "diffusion_read_only": True,
-            "diffusion_constrained": True,
+            "diffusion_constrained": bundle.is_constrained,
         }
         | (_placement(bundle) if fused else {}),
     )

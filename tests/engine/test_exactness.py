@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -74,6 +75,18 @@ def test_salts_keep_prefixes_apart(fused_engine: RunningEngine) -> None:
     results = fused_engine.read_one_by_one(salted)
     assert [result.cached_tokens for result in results] == [0, 96, 0]
     assert distance(results, [results[0]] * 3) <= TOLERANCE
+
+
+def test_unconstrained_reads(fused_engine: RunningEngine, two_step_engine: RunningEngine) -> None:
+    """Normalised over the whole vocabulary, so that reads of different labels can be compared."""
+    maker = ReadMaker(10)
+    reads = [dataclasses.replace(maker.read(90, (0, 8), (12, 30)), is_constrained=False) for _ in range(4)]
+    fused, two_step = fused_engine.read_together(reads), two_step_engine.read_one_by_one(reads)
+    for one, other in zip(fused, two_step, strict=True):
+        for slots, other_slots in zip(one.branch_logprobs, other.branch_logprobs, strict=True):
+            for slot, other_slot in zip(slots, other_slots, strict=True):
+                assert slot == pytest.approx(other_slot, abs=TOLERANCE)
+                assert sum(map(math.exp, slot)) < 0.9
 
 
 def batches(seed: int, sizes: range) -> Iterator[list[ReadRequest]]:
