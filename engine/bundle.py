@@ -120,7 +120,7 @@ class BundleLayout:
         spans: list[Span] = []
         for branch in range(len(self.branches)):
             end = spans[-1].end if spans else 0
-            if filler := -(self.prompt_tokens + end) % self.block_tokens if branch else 0:
+            if filler := filler_tokens(self.prompt_tokens, end, self.block_tokens):
                 spans.append(_filler(spans[-1], filler))
             spans += self._branch_spans(branch, end + filler)
         return tuple(spans)
@@ -170,26 +170,22 @@ class BundleLayout:
         return ((prompt,) if prompt_tokens_now else ()) + tuple(map(self._row, self.spans))
 
     def _branch_spans(self, branch: int, offset: int) -> list[Span]:
-        shape, own_offset = self.branches[branch], offset if branch else None
+        shape = self.branches[branch]
         lead = shape.suffix_tokens + (self.tail_tokens if branch else 0)
         position = self.shared_tokens if branch else self.prompt_tokens
-        causal = Span(
-            kind=SpanKind.CAUSAL,
-            branch=branch,
-            offset=offset,
-            tokens=lead,
-            position=position,
-            own_offset=own_offset,
-        )
-        canvas = Span(
-            kind=SpanKind.CANVAS,
-            branch=branch,
-            offset=offset + lead,
-            tokens=shape.canvas_tokens,
-            position=position + lead,
-            own_offset=own_offset,
-        )
-        return [causal, canvas] if lead else [canvas]
+
+        def span(kind: SpanKind, start: int, tokens: int) -> Span:
+            return Span(
+                kind=kind,
+                branch=branch,
+                offset=offset + start,
+                tokens=tokens,
+                position=position + start,
+                own_offset=offset if branch else None,
+            )
+
+        canvas = span(SpanKind.CANVAS, lead, shape.canvas_tokens)
+        return [span(SpanKind.CAUSAL, 0, lead), canvas] if lead else [canvas]
 
     def _row(self, span: Span) -> AttentionRow:
         own_offset = span.own_offset
@@ -200,6 +196,18 @@ class BundleLayout:
             own_position=None if own_offset is None else self.prompt_tokens + own_offset,
             own_tokens=0 if own_offset is None else span.end - own_offset,
         )
+
+
+def filler_tokens(prompt_tokens: int, end: int, block_tokens: int) -> int:
+    """Tokens between the end of a draft and where a further branch may begin; none before the first branch."""
+    return -(prompt_tokens + end) % block_tokens if end else 0
+
+
+def extended_end(prompt_tokens: int, end: int, shape: BranchShape, block_tokens: int) -> int:
+    """Where a draft that ends at `end` (0: no draft yet) ends with one more branch. The same as a layout would say."""
+    tail = prompt_tokens % block_tokens if end else 0
+    start = end + filler_tokens(prompt_tokens, end, block_tokens)
+    return start + tail + shape.suffix_tokens + shape.canvas_tokens
 
 
 def _filler(before: Span, tokens: int) -> Span:

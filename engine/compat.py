@@ -164,6 +164,7 @@ SCHEDULER_NAMES = {
     ),
     ("vllm.v1.core.sched.diffusion_scheduler", None): ("DiffusionScheduler", "diffusion_canvas_width"),
     ("vllm.v1.core.kv_cache_manager", "KVCacheManager"): ("allocate_slots",),
+    ("vllm.v1.core.single_type_kv_cache_manager", None): ("SlidingWindowManager",),
     ("vllm.v1.engine", "EngineCoreOutput"): ("kv_transfer_params",),
 }
 # What engine/model_state.py and engine/read_sampler.py override or use.
@@ -252,7 +253,8 @@ LEDGER: tuple[Patch, ...] = (
         "interface is not public.",
         how="Nothing is replaced: engine.scheduler, named in `scheduler_cls`, overrides four methods. It widens a plan "
         "after it is made and before token counts advance, and sends its report in the field that KV connectors use, "
-        "which this service has none of. Here the names are checked.",
+        "which this service has none of. Sliding windows keep their blocks a little longer, for the tails of bundles. "
+        "Here the names of classes and methods are checked; the fields they use are those of the pinned version.",
         upstream="vllm-project/vllm#61480 (single_pass_reads), in no release; vLLM says custom schedulers may break",
         remove_when="vLLM fuses reads, bundles included, and reports engine steps per request",
         needed=_always,
@@ -263,7 +265,8 @@ LEDGER: tuple[Patch, ...] = (
         why="A fused read has two attention rows and a bundle many, each with its own block table; vLLM's model state "
         "makes one row a request, and its sampler wants logits for every canvas position.",
         how="Nothing is replaced: engine.model_state and engine.read_sampler extend the model state that "
-        "engine.model names, and narrow a step's logits to the slots. Here the names are checked.",
+        "engine.model names, and narrow a step's logits to the slots. Here the names of classes and methods are "
+        "checked; the fields they use are those of the pinned version.",
         upstream="vllm-project/vllm#61480 (single_pass_reads), in no release; none for bundles",
         remove_when="vLLM fuses reads, bundles included",
         needed=_always,

@@ -33,7 +33,7 @@ Logprobs = Callable[[ReadRequest, Branch, CanvasSlot], tuple[float, ...]]
 
 
 def hashed_logprobs(request: ReadRequest, branch: Branch, slot: CanvasSlot) -> tuple[float, ...]:
-    """Logprobs over a slot's labels that depend on what the branch sees and on the slot, and on nothing else."""
+    """Logprobs that depend on what the branch sees and on the slot, and on nothing else; over the slot's own labels."""
     prompt = request.prompt_token_ids + branch.suffix_token_ids
     asked = repr((prompt, branch.canvas_token_ids, slot.position)).encode()
     weights = [

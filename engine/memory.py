@@ -6,6 +6,8 @@ import json
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
+import psutil
+
 from engine.protocol import MAX_LABELS_PER_READ, EngineStartFailed
 from engine.settings import EngineSettings
 
@@ -15,22 +17,39 @@ GIB = 1 << 30
 # DiffusionSampler and RequestState (vLLM 0.32.0): five rows of token ids in int64 (canvas, argmax, seed, and a history
 # of two) and the draft itself, sampled tokens in int32, and the mask of pinned positions.
 BYTES_PER_DRAFT_TOKEN = 6 * 8 + 4 + 1
-# Logits in float32, masked and scaled copies beside them.
-LOGITS_BYTES, LOGITS_COPIES = 4, 3
+# Logits in float32, and what vLLM's sampler makes of them: masked and scaled copies, their noise, softmax, entropy
+# (`sample_row_stats_reference`), about nine in all.
+LOGITS_BYTES, LOGITS_COPIES = 4, 9
+BFLOAT16_BYTES, FLOAT32_BYTES = 2, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSizes:
-    """What of a model's shape decides the size of buffers."""
+    """What of a model decides the size of buffers.
+
+    Attributes:
+        stored_bytes: of one weight on disk.
+    """
 
     hidden_size: int
     vocabulary_size: int
+    stored_bytes: int = BFLOAT16_BYTES
 
     @classmethod
     def from_checkpoint(cls, folder: Path) -> ModelSizes:
         """As the checkpoint's configuration has them."""
-        config = json.loads((folder / "config.json").read_text())["text_config"]
-        return cls(hidden_size=config["hidden_size"], vocabulary_size=config["vocab_size"])
+        config = json.loads((folder / "config.json").read_text())
+        text = config["text_config"]
+        stored_as = config.get("dtype") or config.get("torch_dtype")
+        return cls(
+            hidden_size=text["hidden_size"],
+            vocabulary_size=text["vocab_size"],
+            stored_bytes=FLOAT32_BYTES if stored_as == "float32" else BFLOAT16_BYTES,
+        )
+
+    def weight_bytes(self, disk_bytes: int, dtype: str) -> int:
+        """What weights of that size on disk take in the format the engine computes in."""
+        return disk_bytes // self.stored_bytes * (FLOAT32_BYTES if dtype == "float32" else BFLOAT16_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +111,16 @@ def draft_bytes(settings: EngineSettings, hidden_size: int) -> int:
 
 
 def _logits_bytes(settings: EngineSettings, vocabulary_size: int) -> int:
-    """A full step of reads with different labels: over those of all, on vLLM's own path over the vocabulary."""
-    columns = min(vocabulary_size, settings.max_num_seqs * MAX_LABELS_PER_READ)
-    rows = settings.max_num_seqs * settings.canvas_length
-    return rows * (columns if settings.fused_reads else vocabulary_size) * LOGITS_BYTES * LOGITS_COPIES
+    """The largest step: of every draft token over the labels of all, or on vLLM's own path over the vocabulary."""
+    rows = min(settings.max_batched_tokens, settings.max_num_seqs * settings.draft_tokens)
+    labels = min(vocabulary_size, settings.max_num_seqs * MAX_LABELS_PER_READ)
+    return rows * (labels if settings.fused_reads else vocabulary_size) * LOGITS_BYTES * LOGITS_COPIES
+
+
+def free_memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """What this process may still take: of the machine, and of its container if that is limited (cgroup v2)."""
+    free = psutil.virtual_memory().available
+    limit, used = cgroup / "memory.max", cgroup / "memory.current"
+    if limit.exists() and (allowed := limit.read_text().strip()) != "max":
+        free = min(free, int(allowed) - int(used.read_text()))
+    return free

@@ -16,6 +16,7 @@ from vllm.model_executor.models.utils import WeightsMapper
 
 from engine.model_state import FusedModelState
 from engine.settings import FUSED_READS
+from engine.whole_vocabulary import WholeVocabulary
 
 # As Hugging Face saves them: modeling_diffusion_gemma.py, `DiffusionGemmaEncoderModel`.
 VISION_PREFIXES = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
@@ -36,6 +37,7 @@ class TextDiffusionGemma(DiffusionGemmaForConditionalGeneration):
         # The parent builds a tower exactly when the configuration has one.
         vllm_config.model_config.hf_config.vision_config = None
         super().__init__(vllm_config=vllm_config, prefix=prefix)
+        self.whole_vocabulary = WholeVocabulary()
         self._fuses_reads = bool(vllm_config.additional_config.get(FUSED_READS))
 
     def get_model_state_cls(self) -> type[DiffusionGemmaModelState]:
@@ -50,7 +52,18 @@ class TextDiffusionGemma(DiffusionGemmaForConditionalGeneration):
         """
         if hidden_states.shape[0] == 0:
             return hidden_states.new_empty((0, self.config.get_text_config().vocab_size), dtype=torch.float32)
+        if len(self.whole_vocabulary.rows):
+            self.whole_vocabulary.measure(hidden_states, self._vocabulary_logits)
         return super().compute_logits(hidden_states)
+
+    def _vocabulary_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Logits [rows, vocabulary], in a step whose other logits are those of labels."""
+        states = self.diffusion_states
+        labels, states.step_allowed = states.step_allowed, None
+        try:
+            return super().compute_logits(hidden_states)
+        finally:
+            states.step_allowed = labels
 
     def is_unused_checkpoint_weight(self, name: str) -> bool:
         """Lets the loader leave files of nothing but vision weights unopened."""

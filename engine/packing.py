@@ -6,11 +6,11 @@ order and each bundle takes as many as fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from engine.bundle import BranchShape, BundleLayout
+from engine.bundle import BranchShape, BundleLayout, extended_end
 from engine.protocol import MAX_LABELS_PER_READ, Branch, ReadRequest
 
 
@@ -70,33 +70,45 @@ class Bundle:
     @property
     def label_token_ids(self) -> tuple[int, ...]:
         """Every label of every slot once, ascending, so that equal sets compare equal across requests."""
-        return tuple(sorted(labels_of(self.branches)))
+        return tuple(sorted({label for branch in self.branches for label in branch.label_token_ids}))
 
-    def fits(self, limits: BundleLimits) -> bool:
-        """Whether it can be one engine request."""
-        draft_tokens = self.layout.draft_tokens
-        return (
-            draft_tokens <= limits.draft_tokens
-            and len(self.prompt_token_ids) + draft_tokens <= limits.total_tokens
-            and len(labels_of(self.branches)) <= MAX_LABELS_PER_READ
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """Branches that travel together, and what they come to."""
+
+    branches: tuple[Branch, ...] = ()
+    draft_tokens: int = 0
+    label_token_ids: frozenset[int] = frozenset()
+
+    def with_branch(self, branch: Branch, prompt_tokens: int, block_tokens: int) -> _Load:
+        """One more."""
+        shape = BranchShape(len(branch.suffix_token_ids), len(branch.canvas_token_ids))
+        return _Load(
+            branches=(*self.branches, branch),
+            draft_tokens=extended_end(prompt_tokens, self.draft_tokens, shape, block_tokens),
+            label_token_ids=self.label_token_ids | branch.label_token_ids,
         )
 
-
-def labels_of(branches: Sequence[Branch]) -> set[int]:
-    """Every label of every slot of some branches."""
-    return {label for branch in branches for label in branch.label_token_ids}
+    def fits(self, prompt_tokens: int, limits: BundleLimits) -> bool:
+        """Whether they can be one engine request."""
+        return (
+            self.draft_tokens <= limits.draft_tokens
+            and prompt_tokens + self.draft_tokens <= limits.total_tokens
+            and len(self.label_token_ids) <= MAX_LABELS_PER_READ
+        )
 
 
 def pack(request: ReadRequest, limits: BundleLimits) -> Iterator[Bundle]:
     """Cut a request into engine requests: greedily, in order, each as large as it may be."""
-    packed: tuple[Branch, ...] = ()
+    prompt_tokens, load = len(request.prompt_token_ids), _Load()
     for branch in request.branches:
-        together = (*packed, branch)
-        if packed and not Bundle(request.prompt_token_ids, together, limits.block_tokens).fits(limits):
-            yield _bundle(request, packed, limits)
-            together = (branch,)
-        packed = together
-    yield _bundle(request, packed, limits)
+        together = load.with_branch(branch, prompt_tokens, limits.block_tokens)
+        if load.branches and not together.fits(prompt_tokens, limits):
+            yield _bundle(request, load.branches, limits)
+            together = _Load().with_branch(branch, prompt_tokens, limits.block_tokens)
+        load = together
+    yield _bundle(request, load.branches, limits)
 
 
 def _bundle(request: ReadRequest, branches: tuple[Branch, ...], limits: BundleLimits) -> Bundle:

@@ -1,7 +1,8 @@
-"""vLLM's diffusion sampler for reads whose logits are those of their slots alone."""
+"""vLLM's diffusion sampler for reads whose logits are those of their slots, over the labels of all reads of a step."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,11 @@ from vllm.model_executor.models.diffusion_gemma import _mask_rows_to_allowed
 from vllm.v1.outputs import LogprobsTensors
 
 from engine.fusion import SLOTS, is_single_step_read
+from engine.placed_read import PlacedRead
+from engine.whole_vocabulary import WholeVocabulary
+
+# Per request of a step, where its labels stand among those of all; None where it has no rows.
+Columns = list[torch.Tensor | None]
 
 
 class ReadSampler:
@@ -19,8 +25,10 @@ class ReadSampler:
     vLLM's model runner (vllm/v1/worker/gpu/model_runner.py) uses what is defined here of a sampler, and nothing else.
     """
 
-    def __init__(self, sampler: Any) -> None:
+    def __init__(self, sampler: Any, reads: Mapping[int, PlacedRead], whole_vocabulary: WholeVocabulary) -> None:
         self._sampler = sampler
+        self._reads = reads
+        self._whole_vocabulary = whole_vocabulary
         self.sampling_states = sampler.sampling_states
 
     @property
@@ -47,43 +55,47 @@ class ReadSampler:
             states.canvas_width_np[req_idx] = len(extra_args[SLOTS])
 
     def __call__(self, logits: torch.Tensor, input_batch: Any, draft_logits: Any = None) -> Any:
-        """Sample a step. Logits are [rows, vocabulary], or [rows, labels] when all its requests are constrained."""
+        """Sample a step. Logits are [rows, vocabulary], or [rows, labels of all] when it holds nothing but reads."""
         columns = self._columns(input_batch)
         if columns is None:
             return self._sampler(logits, input_batch, draft_logits)
         bounds = input_batch.cu_num_logits_np
-        own_labels_only = _mask_rows_to_allowed(logits, bounds[:-1], np.diff(bounds), columns)
-        output = self._sampler(own_labels_only, input_batch, draft_logits)
-        return replace(output, logprobs_tensors=_own_columns(output.logprobs_tensors, columns))
+        own_logits = _mask_rows_to_allowed(logits, bounds[:-1], np.diff(bounds), columns)
+        output = self._sampler(own_logits, input_batch, draft_logits)
+        logprobs = _own_columns(output.logprobs_tensors, columns, bounds.tolist())
+        return replace(output, logprobs_tensors=self._over_the_vocabulary(logprobs, own_logits))
 
-    def _columns(self, input_batch: Any) -> list[torch.Tensor | None] | None:
-        """Per request of a step its labels' columns, None where it has no rows; None: all have the same labels."""
-        states = self._sampler.diffusion_states
-        if states.step_allowed is None:
+    def _columns(self, input_batch: Any) -> Columns | None:
+        """None: nothing to be done, for all rows have the same labels and are normalised over them."""
+        labels_of_all = self._sampler.diffusion_states.step_allowed
+        if labels_of_all is None:
             return None
         slots = input_batch.idx_mapping_np[: input_batch.num_reqs].tolist()
-        has_rows = np.diff(input_batch.cu_num_logits_np[: input_batch.num_reqs + 1]) > 0
-        labels = [states.constrained[slot] if has else None for slot, has in zip(slots, has_rows, strict=True)]
-        if len({ids for ids in labels if ids is not None}) == 1:
+        has_rows = np.diff(input_batch.cu_num_logits_np) > 0
+        labels = [self._reads[slot].label_token_ids if has else None for slot, has in zip(slots, has_rows, strict=True)]
+        if not len(self._whole_vocabulary.rows) and len(set(labels) - {None}) == 1:
             return None
-        return [None if ids is None else torch.searchsorted(states.step_allowed, torch.tensor(ids)) for ids in labels]
+        return [None if ids is None else torch.searchsorted(labels_of_all, torch.tensor(ids)) for ids in labels]
+
+    def _over_the_vocabulary(self, logprobs: LogprobsTensors, own_logits: torch.Tensor) -> LogprobsTensors:
+        """Renormalise the rows of unconstrained reads. All rows of the step are reported: rows are rows of logits."""
+        rows = self._whole_vocabulary.rows
+        values = logprobs.logprobs.clone()
+        values[rows] += (own_logits[rows].logsumexp(dim=-1) - self._whole_vocabulary.log_sums).unsqueeze(1)
+        return logprobs._replace(logprobs=values)
 
 
-def _own_columns(logprobs: LogprobsTensors | None, columns: list[torch.Tensor | None]) -> LogprobsTensors | None:
+def _own_columns(logprobs: LogprobsTensors, columns: Columns, bounds: list[int]) -> LogprobsTensors:
     """Of each request's rows the sampled token and its own labels: as many columns as vLLM passes on.
 
     Args:
         logprobs: [rows, 1 + labels of all].
-        columns: per request of the batch, where its own labels stand among those of all.
+        bounds: [requests + 1], of each request's rows.
     """
-    if logprobs is None:
-        return None
-    starts = logprobs.cu_num_generated_tokens
-    rows = len(logprobs.selected_token_ranks)
-    width = 1 + max(len(own) for own in columns if own is not None)
+    rows, width = bounds[-1], 1 + max(len(own) for own in columns if own is not None)
     ids = logprobs.logprob_token_ids.new_zeros((rows, width))
     values = logprobs.logprobs.new_full((rows, width), float("-inf"))
-    for own, start, end in zip(columns, starts, [*starts[1:], rows], strict=True):
+    for own, start, end in zip(columns, bounds, bounds[1:], strict=False):
         if own is not None:
             picked = torch.cat((torch.zeros(1, dtype=torch.int64), own + 1))
             ids[start:end, : len(picked)] = logprobs.logprob_token_ids[start:end, picked]

@@ -14,6 +14,7 @@ from typing import Any
 from vllm.config import VllmConfig
 from vllm.v1.core.sched.diffusion_scheduler import DiffusionScheduler, diffusion_canvas_width
 from vllm.v1.core.sched.output import SchedulerOutput
+from vllm.v1.core.single_type_kv_cache_manager import SlidingWindowManager
 from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request
 
@@ -35,7 +36,11 @@ def require_fusable(vllm_config: VllmConfig) -> None:
     """
     refused = {
         "pipeline parallelism": vllm_config.parallel_config.pipeline_parallel_size > 1,
+        "tensor parallelism": vllm_config.parallel_config.tensor_parallel_size > 1,
+        "prefill context parallelism": vllm_config.parallel_config.prefill_context_parallel_size > 1,
         "decode context parallelism": vllm_config.parallel_config.decode_context_parallel_size > 1,
+        "micro-batching": vllm_config.parallel_config.use_ubatching,
+        "fast prefill": vllm_config.cache_config.kv_sharing_fast_prefill,
         "a KV connector": vllm_config.kv_transfer_config is not None,
         "KV cache offloading": vllm_config.cache_config.kv_offloading_size is not None,
         "async scheduling": bool(vllm_config.scheduler_config.async_scheduling),
@@ -57,10 +62,21 @@ class CanvasScheduler(DiffusionScheduler):
         self._fuses = bool(vllm_config.additional_config.get(FUSED_READS))
         if self._fuses:
             require_fusable(vllm_config)
+            self._keep_windows_of_tails()
         self._budget_tokens = self.max_num_scheduled_tokens
         self._engine_steps = 0
         self._planned_at = 0.0
         self._reports: dict[str, EngineReport] = {}
+
+    def _keep_windows_of_tails(self) -> None:
+        """Free blocks that left the sliding window later, by as much as a tail may be long.
+
+        Further branches run the prompt's tail once more, when it has been computed already: their first query looks
+        back from where the tail begins, and not from the end of what is computed.
+        """
+        for manager in self.kv_cache_manager.coordinator.single_type_managers:
+            if isinstance(manager, SlidingWindowManager):
+                manager.extra_retained_tokens += self.block_size - 1
 
     def schedule(self, throttle_prefills: bool = False) -> SchedulerOutput:
         """Plan a step, with room for the canvases of the prompts it finishes and for every draft as a whole."""

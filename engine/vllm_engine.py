@@ -13,13 +13,11 @@ import os
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 import engine
 from engine.checkpoint import checkpoint_digest, weight_bytes
 from engine.compat import SUPPORTED_VLLM_VERSION, apply_ledger
 from engine.cpu import choose_dtype, cpu_features, model_threads, usable_cpus
-from engine.memory import ModelSizes, memory_need
+from engine.memory import ModelSizes, free_memory_bytes, memory_need
 from engine.packing import Bundle, BundleLimits, pack
 from engine.processes import ProcessFamily
 from engine.protocol import (
@@ -92,9 +90,13 @@ class VllmEngine:
 
     async def _start(self) -> EngineInfo:
         size = weight_bytes(self.settings.checkpoint.folder)
-        dtype = self._dtype(size)
+        sizes = ModelSizes.from_checkpoint(self.settings.checkpoint.folder)
+        dtype = self._dtype(sizes.weight_bytes(size, "bfloat16"))
         kv_cache_gib = choose_kv_cache_gib(self.settings, size)
-        self._require_memory(size if dtype == "bfloat16" else 2 * size, kv_cache_gib)
+        need = memory_need(
+            self.settings, sizes, weight_bytes=sizes.weight_bytes(size, dtype), kv_cache_gib=kv_cache_gib
+        )
+        need.require(free_memory_bytes())
         os.environ.update(engine_environment(kv_cache_gib, self._threads))
         # Blocking for as long as the weights take to load, so not on the event loop: `/health` answers meanwhile.
         self._launching = asyncio.create_task(asyncio.to_thread(self._launch, dtype))
@@ -121,6 +123,8 @@ class VllmEngine:
         from vllm.inputs import tokens_input
 
         llm = self._alive()
+        if len(bundle.prompt_token_ids) + bundle.layout.draft_tokens > self.settings.max_model_len:
+            raise ReadFailed("a read is longer than the context; this is a bug")  # vLLM would cut its canvas
         # Already in the engine's form: raw prompts take a detour through a thread pool.
         prompt = tokens_input(list(bundle.prompt_token_ids), cache_salt=bundle.cache_salt)
         params = sampling_params(bundle, fused=self.settings.fused_reads)
@@ -153,11 +157,6 @@ class VllmEngine:
     def _dtype(self, weight_bytes: int) -> str:
         return choose_dtype(cpu_features(), weight_bytes) if self.settings.dtype == "auto" else self.settings.dtype
 
-    def _require_memory(self, weight_bytes: int, kv_cache_gib: int) -> None:
-        sizes = ModelSizes.from_checkpoint(self.settings.checkpoint.folder)
-        need = memory_need(self.settings, sizes, weight_bytes=weight_bytes, kv_cache_gib=kv_cache_gib)
-        need.require(psutil.virtual_memory().available)
-
     def _launch(self, dtype: str) -> None:
         apply_ledger()
         from vllm.engine.arg_utils import AsyncEngineArgs
@@ -174,24 +173,30 @@ class VllmEngine:
         logging.getLogger("vllm.v1.engine.async_llm").setLevel(logging.CRITICAL)
 
     async def _warm_up(self) -> None:
-        """Run every class of shape once: narrow and wide canvas, short and longest prompt, widest bundle, full step."""
+        """Run every class of shape once: narrow and wide canvas, short and longest prompt, widest bundle, full step.
+
+        The full step mixes constrained and unconstrained reads, and no two have the same labels.
+        """
         width, longest = (
             self.settings.canvas_length,
             self.settings.max_model_len - self.settings.canvas_length,
         )
-        await self._learn_block_tokens()
-        for prompt_tokens, canvas_tokens in ((200, width), (longest, width)):
-            await self.read(warm_up_request(0, prompt_tokens, canvas_tokens))
+        seqs = self.settings.max_num_seqs  # numbers from here on are not those of the full step
+        await self._learn_block_tokens(seqs)
         branches = max(1, self._limits().draft_tokens // (width + self._block_tokens))
-        await self.read(warm_up_request(0, 40, width, branches=branches))
-        batch = [warm_up_request(n, 16 + n, 4 + n % max(1, width - 4)) for n in range(self.settings.max_num_seqs)]
+        await self.read(warm_up_request(seqs + 1, 200, width))
+        await self.read(warm_up_request(seqs + 2, longest, width))
+        await self.read(warm_up_request(seqs + 3, 40, width, branches=branches))
+        batch = [warm_up_request(n, 16 + n, 4 + n % max(1, width - 4), is_constrained=n % 4 > 0) for n in range(seqs)]
         await asyncio.gather(*map(self.read, batch))
 
-    async def _learn_block_tokens(self) -> None:
+    async def _learn_block_tokens(self, number: int) -> None:
         """Ask the engine for its block size: vLLM may have chosen a multiple of what it was told."""
-        (bundle,) = pack(warm_up_request(0, 8, 4), self._limits())
+        (bundle,) = pack(warm_up_request(number, 8, 4), self._limits())
         output = await self._generate("warm-up", bundle)
-        self._block_tokens = EngineReport.from_params(output.kv_transfer_params or {}).block_tokens
+        if output.kv_transfer_params is None:
+            raise EngineStartFailed("the engine's scheduler is not ours; this is a bug")
+        self._block_tokens = EngineReport.from_params(output.kv_transfer_params).block_tokens
 
     def _describe(self, dtype: str) -> EngineInfo:
         import torch

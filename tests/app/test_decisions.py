@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -28,8 +27,8 @@ from app.decisions import (
 from app.errors import DeadlineExceeded, EngineDead, InternalError, Overloaded, Starting
 from app.lifecycle import Lifecycle, Phase
 from app.metrics import Metrics
-from engine.fake import FakeEngine
-from engine.protocol import CanvasSlot, EngineDied, ReadFailed, ReadRequest
+from engine.fake import FakeEngine, Logprobs
+from engine.protocol import EngineDied, ReadFailed
 from tests.cases import PAIN, REFILL, TOPIC, rubric
 
 
@@ -102,9 +101,9 @@ def asking(**changed: Any) -> DecisionRequest:
     return DecisionRequest(**{"state": "Hello.", "rubric": rubric(refill=REFILL), **changed})
 
 
-def shares(*probabilities: float) -> Callable[[ReadRequest, CanvasSlot], tuple[float, ...]]:
+def shares(*probabilities: float) -> Logprobs:
     """A script for the fake: these probabilities at every slot."""
-    return lambda _, slot: tuple(math.log(p) for p in probabilities[: len(slot.label_token_ids)])
+    return lambda _request, _branch, slot: tuple(math.log(p) for p in probabilities[: len(slot.label_token_ids)])
 
 
 async def test_what_the_engine_is_asked(service: DecisionService, fake: FakeEngine, planner: Planner) -> None:
@@ -114,10 +113,12 @@ async def test_what_the_engine_is_asked(service: DecisionService, fake: FakeEngi
     plan = planner.plan(asked, None)
     read = planner.seed_read(plan, "Hello.", 7)
     (request,) = fake.requests
-    assert (request.prompt_token_ids, request.canvas_token_ids) == (read.prompt_token_ids, read.canvas_token_ids)
-    assert [slot.position for slot in request.canvas_slots] == list(plan.canvas.slots)
-    assert [len(slot.label_token_ids) for slot in request.canvas_slots] == [4, 2]
-    assert [slot.label_token_ids for slot in request.canvas_slots] == [
+    (branch,) = request.branches
+    assert (request.prompt_token_ids, branch.canvas_token_ids) == (read.prompt_token_ids, read.canvas_token_ids)
+    assert (branch.suffix_token_ids, request.is_constrained, request.cache_salt) == ((), True, None)
+    assert [slot.position for slot in branch.canvas_slots] == list(plan.canvas.slots)
+    assert [len(slot.label_token_ids) for slot in branch.canvas_slots] == [4, 2]
+    assert [slot.label_token_ids for slot in branch.canvas_slots] == [
         tuple(label.token_id for label in labels) for labels in plan.labels
     ]
 
@@ -130,7 +131,7 @@ async def test_what_comes_back(service: DecisionService, fake: FakeEngine) -> No
     first, second = made.answers
     assert first.probabilities == pytest.approx((0.05, 0.8, 0.05, 0.1))
     assert second.probabilities == pytest.approx((0.05 / 0.85, 0.8 / 0.85))
-    assert (made.seed, made.read.canvas_tokens, len(made.read.engine_steps)) == (7, 10, 2)
+    assert (made.seed, made.read.canvas_tokens, len(made.read.engine_steps)) == (7, 10, 1)
     assert made.model == ServedModel(name="m", fingerprint="sha256:f")
     assert made.total_seconds >= 0
 
@@ -165,21 +166,34 @@ async def test_the_threshold(case: ThresholdCase, service: DecisionService, fake
 
 async def test_one_uncertain_answer_makes_the_decision_uncertain(service: DecisionService, fake: FakeEngine) -> None:
     """Each answer has its own outcome."""
-    fake.logprobs = lambda _, slot: (0.0, -50.0) if slot.position == 2 else (-0.7, -0.7)
+    fake.logprobs = lambda _request, _branch, slot: (0.0, -50.0) if slot.position == 2 else (-0.7, -0.7)
     made = await service.decide(asking(rubric=rubric(a=REFILL, b=REFILL)))
     assert [one.outcome for one in made.answers] == [Outcome.DECIDED, Outcome.UNCERTAIN]
     assert made.outcome is Outcome.UNCERTAIN
 
 
 async def test_a_decision_is_counted(service: DecisionService, metrics: Metrics) -> None:
-    """Its read, its engine steps, its answers by kind."""
+    """Its read by path, its engine steps, its answers by kind."""
     await service.decide(asking(rubric=rubric(a=REFILL, b=PAIN, c=PAIN)))
     value = metrics.registry.get_sample_value
-    assert value("decide_reads_total", {"path": "two_step"}) == 1
-    assert value("decide_engine_steps_total") == 2
+    assert value("decide_reads_total", {"path": "fused"}) == 1
+    assert value("decide_reads_total", {"path": "two_step"}) == 0
+    assert value("decide_engine_steps_total") == 1
     assert value("decide_reads_per_decision_sum") == 1
     assert value("decide_entropy_count", {"kind": "boolean"}) == 1
     assert value("decide_entropy_count", {"kind": "score"}) == 2
+
+
+async def test_a_decision_on_the_two_step_path(service: DecisionService, fake: FakeEngine, metrics: Metrics) -> None:
+    """It costs two engine steps, is counted as such, and says the same."""
+    fused = await service.decide(asking())
+    fake.settings = replace(fake.settings, fused_reads=False)
+    made = await service.decide(asking())
+    assert without_time(made) == without_time(fused)
+    assert (len(fused.read.engine_steps), len(made.read.engine_steps)) == (1, 2)
+    value = metrics.registry.get_sample_value
+    assert value("decide_reads_total", {"path": "fused"}) == value("decide_reads_total", {"path": "two_step"}) == 1
+    assert value("decide_engine_steps_total") == 3
 
 
 def without_time(made: Decision) -> dict[str, Any]:
@@ -188,7 +202,7 @@ def without_time(made: Decision) -> dict[str, Any]:
         "value": made.value,
         "answers": made.answers,
         "seed": made.seed,
-        "logprobs": made.read.slot_logprobs,
+        "logprobs": made.read.branch_logprobs,
         "outcome": made.outcome,
     }
 
@@ -198,7 +212,7 @@ async def test_the_start_up_decision_is_not_counted(service: DecisionService, me
     await service.decide_unguarded(asking())
     value = metrics.registry.get_sample_value
     assert value("decide_engine_steps_total") == value("decide_reads_per_decision_count") == 0
-    assert value("decide_reads_total", {"path": "two_step"}) is None
+    assert value("decide_reads_total", {"path": "fused"}) == value("decide_reads_total", {"path": "two_step"}) == 0
 
 
 async def test_a_repeat_is_a_repeat(service: DecisionService) -> None:

@@ -19,6 +19,7 @@ INFO = EngineInfo(
     dtype="float32",
     fused_reads=False,
     canvas_length=64,
+    bundle_tokens=2048,
     max_model_len=4096,
     vllm_version="1",
     torch_version="2",
@@ -37,7 +38,13 @@ OTHER: dict[str, Any] = {
     "cpu_features": ("avx2", "amx"),
     "threads": 3,
 }
-NOT_DECIDING: dict[str, Any] = {"model": "m2", "vocabulary_size": 2049, "canvas_length": 65, "max_model_len": 4097}
+NOT_DECIDING: dict[str, Any] = {
+    "model": "m2",
+    "vocabulary_size": 2049,
+    "canvas_length": 65,
+    "bundle_tokens": 2049,
+    "max_model_len": 4097,
+}
 
 
 def test_every_field_is_considered() -> None:

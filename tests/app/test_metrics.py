@@ -12,7 +12,7 @@ from app.canvas.decision import answer
 from app.canvas.kinds import make_option
 from app.canvas.question import Kind, Question
 from app.metrics import Metrics
-from engine.protocol import EngineStep, ReadResult
+from engine.protocol import EngineStep, Fallback, ReadResult
 from tests.app.canary import CANARY
 
 
@@ -30,6 +30,7 @@ COLLECTORS = (
     Collector("decide_requests", "counter", frozenset({"route", "status"})),
     Collector("decide_request_seconds", "histogram", frozenset({"route"})),
     Collector("decide_reads", "counter", frozenset({"path"})),
+    Collector("decide_fallbacks", "counter", frozenset({"reason"})),
     Collector("decide_engine_steps", "counter"),
     Collector("decide_engine_step_seconds", "histogram"),
     Collector("decide_reads_per_decision", "histogram"),
@@ -55,10 +56,14 @@ def sample(metrics: Metrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(name, labels)
 
 
-def read(*steps: int, seconds: float = 0.5) -> ReadResult:
+def read(
+    *steps: int, seconds: float = 0.5, branches: int = 1, fused_reads: int = 1, fallbacks: tuple[Fallback, ...] = ()
+) -> ReadResult:
     """A read of 100 prompt tokens, 32 of them cached, that took part in these engine steps."""
     return ReadResult(
-        slot_logprobs=(),
+        branch_logprobs=((),) * branches,
+        fused_reads=fused_reads,
+        fallbacks=fallbacks,
         prompt_tokens=100,
         cached_tokens=32,
         canvas_tokens=6,
@@ -71,7 +76,6 @@ def test_names_and_labels(metrics: Metrics) -> None:
     """C2: dashboards and alerts rely on them: no other name, no other label."""
     metrics.requests.labels(route="/decide", status="200").inc()
     metrics.request_seconds.labels(route="/decide").observe(1)
-    metrics.reads.labels(path="two_step").inc()
     metrics.entropy.labels(kind="score").observe(0)
     metrics.entropy_nats.labels(kind="score").observe(0)
     metrics.outcomes.labels(outcome="decided").inc()
@@ -89,20 +93,74 @@ def test_every_collector_says_what_it_is(metrics: Metrics) -> None:
     assert all(family.documentation for family in metrics.registry.collect())
 
 
+def reads(metrics: Metrics) -> tuple[float | None, float | None]:
+    """Reads counted so far: fused, two-step."""
+    fused, two_step = (sample(metrics, "decide_reads_total", path=path) for path in ("fused", "two_step"))
+    return fused, two_step
+
+
+def fallbacks(metrics: Metrics) -> dict[Fallback, float | None]:
+    """Fallbacks counted so far, by reason."""
+    return {reason: sample(metrics, "decide_fallbacks_total", reason=reason.value) for reason in Fallback}
+
+
+def test_reads_are_there_from_the_start(metrics: Metrics) -> None:
+    """A rate over a series that appears with its first event misses that event: paths and reasons are 0, not absent."""
+    assert reads(metrics) == (0, 0)
+    assert fallbacks(metrics) == dict.fromkeys(Fallback, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """A result, and what it adds to the reads of each path and to the fallbacks."""
+
+    id: str
+    branches: int = 1
+    fused_reads: int = 0
+    fallbacks: tuple[Fallback, ...] = ()
+    two_step: int = 0
+
+
+COUNTED = (
+    Counted(id="fused", fused_reads=1),
+    Counted(id="two steps, as asked", two_step=1),
+    Counted(id="a bundle", branches=5, fused_reads=5),
+    Counted(id="branches alone, as asked", branches=3, two_step=3),
+    Counted(id="a bundle that fell back", branches=2, fallbacks=(Fallback.BLOCKS,) * 2, two_step=2),
+    Counted(
+        id="some of each",
+        branches=6,
+        fused_reads=2,
+        fallbacks=(Fallback.BUDGET, Fallback.CONTEXT, Fallback.BUDGET),
+        two_step=4,
+    ),
+    *(Counted(id=reason.value, fallbacks=(reason,), two_step=1) for reason in Fallback),
+)
+
+
+@pytest.mark.parametrize("case", COUNTED, ids=lambda case: case.id)
+def test_branches_are_counted_by_path(metrics: Metrics, case: Counted) -> None:
+    """Each branch is a read; those that should have been fused also by the reason why they were not."""
+    metrics.observe_read(read(1, branches=case.branches, fused_reads=case.fused_reads, fallbacks=case.fallbacks))
+    assert reads(metrics) == (case.fused_reads, case.two_step)
+    assert fallbacks(metrics) == {reason: case.fallbacks.count(reason) for reason in Fallback}
+
+
 def test_a_read_is_counted_with_its_tokens(metrics: Metrics) -> None:
-    """By its path, with prompt and cached tokens."""
-    metrics.observe_read(read(1, 2), path="two_step")
-    metrics.observe_read(read(3), path="fused")
-    assert sample(metrics, "decide_reads_total", path="two_step") == 1
-    assert sample(metrics, "decide_reads_total", path="fused") == 1
-    assert sample(metrics, "decide_prompt_tokens_total") == 200
-    assert sample(metrics, "decide_cached_tokens_total") == 64
+    """On top of those before it, with prompt and cached tokens."""
+    metrics.observe_read(read(1, 2, fused_reads=0, fallbacks=(Fallback.BUDGET,)))
+    metrics.observe_read(read(3))
+    metrics.observe_read(read(4, branches=2, fused_reads=1, fallbacks=(Fallback.BUDGET,)))
+    assert reads(metrics) == (2, 2)
+    assert fallbacks(metrics)[Fallback.BUDGET] == 2
+    assert sample(metrics, "decide_prompt_tokens_total") == 300
+    assert sample(metrics, "decide_cached_tokens_total") == 96
 
 
 def test_an_engine_step_is_counted_once(metrics: Metrics) -> None:
     """Reads share steps, and each reports all of its own when it ends, in any order."""
     for result in (read(1, 2), read(1, 2), read(5, 6), read(3, 6), read(2, 3)):
-        metrics.observe_read(result, path="two_step")
+        metrics.observe_read(result)
     assert sample(metrics, "decide_engine_steps_total") == 5
     assert sample(metrics, "decide_engine_step_seconds_count") == 5
     assert sample(metrics, "decide_engine_step_seconds_sum") == 2.5
@@ -111,8 +169,8 @@ def test_an_engine_step_is_counted_once(metrics: Metrics) -> None:
 def test_every_step_of_a_long_life_is_counted(metrics: Metrics) -> None:
     """What is remembered of old steps is bounded, and the count is right all the same."""
     for step in range(1, 10_001):
-        metrics.observe_read(read(step), path="fused")
-        metrics.observe_read(read(step), path="fused")
+        metrics.observe_read(read(step))
+        metrics.observe_read(read(step))
     assert sample(metrics, "decide_engine_steps_total") == 10_000
 
 
@@ -140,5 +198,5 @@ def test_the_page_holds_ours_and_the_librarys(metrics: Metrics) -> None:
 def test_applications_count_apart() -> None:
     """Two in one process, as in tests, do not share a counter."""
     first, second = Metrics(), Metrics()
-    first.observe_read(read(1), path="two_step")
+    first.observe_read(read(1))
     assert sample(second, "decide_engine_steps_total") == 0

@@ -15,7 +15,7 @@ from app.canvas.question import Kind, Question
 from app.decisions import Decision, DecisionRequest, ServedModel, StopReason
 from app.errors import SchemaRejected
 from app.wire import decide_response, parse_decide_request
-from engine.protocol import EngineStep, ReadResult
+from engine.protocol import EngineStep, Fallback, ReadResult
 from tests.app.canary import CANARY
 
 RUBRIC = {"anything": [CANARY]}
@@ -204,7 +204,9 @@ DECISION = Decision(
     stop_reason=StopReason.MAX_READS,
     seed=42,
     read=ReadResult(
-        slot_logprobs=(),
+        branch_logprobs=((),),
+        fused_reads=0,
+        fallbacks=(Fallback.BUDGET,),
         prompt_tokens=188,
         cached_tokens=128,
         canvas_tokens=16,

@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 
 from engine.bundle import AttentionRow, BundleLayout, Span, SpanKind
+from engine.row_plan import RowPlan
 
 Change = Callable[[AttentionRow, Span | None], AttentionRow]
 
@@ -53,9 +54,12 @@ def bidirectional_prompt() -> Any:
 
 def self_conditioned_prompt() -> Any:
     """Self-conditioning normalises everything that runs with a read, not its canvas alone."""
-    from engine import model_state
+    from engine.placed_read import ReadNow
 
-    return mock.patch.object(model_state, "_canvas_tokens", lambda now: np.arange(now.start, now.end))
+    def everything(now: ReadNow) -> Any:
+        return np.arange(now.start, now.draft_start + now.read.layout.draft_tokens)
+
+    return mock.patch.object(ReadNow, "canvas_tokens", everything)
 
 
 def positions_not_rewritten() -> Any:
@@ -74,11 +78,9 @@ def positions_not_rewritten() -> Any:
 
 def neighbours_block() -> Any:
     """A further branch reads the last block of the branch before it in place of its own first."""
-    from engine.model_state import _RowPlan
+    original = RowPlan.block_table
 
-    original = _RowPlan.block_table
-
-    def block_table(self: Any, table: Any, block_size: int) -> Any:
+    def block_table(self: RowPlan, table: Any, block_size: int) -> Any:
         rows = original(self, table, block_size)
         for index, (row, shared_tokens) in enumerate(zip(self.rows, self.shared_tokens, strict=True)):
             if row.own_position is not None:
@@ -86,7 +88,45 @@ def neighbours_block() -> Any:
                 rows[index, shared_tokens // block_size] = neighbour
         return rows
 
-    return mock.patch.object(_RowPlan, "block_table", block_table)
+    return mock.patch.object(RowPlan, "block_table", block_table)
+
+
+def no_tail() -> Any:
+    """A further branch begins with something else than a copy of the prompt's tail."""
+    from engine.read_sampler import ReadSampler
+
+    original = ReadSampler.add_request
+
+    def add_request(self: Any, req_idx: int, params: Any) -> None:
+        original(self, req_idx, params)
+        read = self._reads.get(req_idx)
+        for span in read.layout.spans if read is not None else ():
+            if span.kind is SpanKind.CAUSAL and span.branch:
+                tail = slice(span.offset, span.offset + read.layout.tail_tokens)
+                self._sampler.req_states.draft_tokens[req_idx, tail] = 11
+
+    return mock.patch.object(ReadSampler, "add_request", add_request)
+
+
+def slots_off_by_one() -> Any:
+    """Logits of the token ahead of each slot."""
+    from engine.placed_read import ReadNow
+
+    original = ReadNow.slot_tokens
+    return mock.patch.object(ReadNow, "slot_tokens", lambda now: original(now) - 1)
+
+
+def labels_of_the_neighbour() -> Any:
+    """Of the labels of all, each read reports others than its own."""
+    from engine.read_sampler import ReadSampler
+
+    original = ReadSampler._columns
+
+    def columns(self: Any, input_batch: Any) -> Any:
+        found = original(self, input_batch)
+        return found and [own if own is None else (own + 1) % (own.max() + 1) for own in found]
+
+    return mock.patch.object(ReadSampler, "_columns", columns)
 
 
 MUTANTS: dict[str, Callable[[], Any]] = {
@@ -97,5 +137,8 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         self_conditioned_prompt,
         positions_not_rewritten,
         neighbours_block,
+        no_tail,
+        slots_off_by_one,
+        labels_of_the_neighbour,
     )
 }

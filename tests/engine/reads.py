@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 from collections.abc import Iterable, Sequence
@@ -47,7 +48,8 @@ class ReadMaker:
 def alone(request: ReadRequest) -> list[ReadRequest]:
     """The branches of a request as requests of their own."""
     return [
-        ReadRequest(
+        dataclasses.replace(
+            request,
             request_id=f"{request.request_id}-alone-{number}",
             prompt_token_ids=request.prompt_token_ids + branch.suffix_token_ids,
             branches=(branch.without_suffix(),),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.memory import GIB, MemoryNeed, ModelSizes, draft_bytes, memory_need
+from engine.memory import GIB, MemoryNeed, ModelSizes, draft_bytes, free_memory_bytes, memory_need
 from engine.protocol import EngineStartFailed
 from tests.engine.running import RunningEngine, engine_settings
 
@@ -42,10 +43,10 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 def test_the_served_width_is_affordable(checkpoint: Path) -> None:
-    """The default bundle costs the real model megabytes, not the gigabytes that soft embeddings as wide would take."""
+    """The default bundle costs the real model 16 MB, not the 369 MB that soft embeddings as wide would take."""
     settings = engine_settings(checkpoint, bundle_tokens=2048)
     assert draft_bytes(settings, REAL.hidden_size) < 16 << 20
-    assert settings.max_num_seqs * settings.draft_tokens * REAL.hidden_size * 4 > 300 << 20
+    assert settings.max_num_seqs * settings.draft_tokens * REAL.hidden_size * 4 == 369_098_752
 
 
 def test_a_wider_bundle_needs_more(checkpoint: Path) -> None:
@@ -56,7 +57,39 @@ def test_a_wider_bundle_needs_more(checkpoint: Path) -> None:
     )
     assert wide.draft_bytes - narrow.draft_bytes == 16 * 1024 * 53
     assert two_step.draft_bytes < narrow.draft_bytes
-    assert two_step.logits_bytes == 16 * 64 * 262_144 * 12
+    assert two_step.logits_bytes == 16 * 64 * 262_144 * 36
+
+
+def test_a_full_step_of_logits(checkpoint: Path) -> None:
+    """Every token of a step may be a draft's; labels are narrow, the vocabulary is not."""
+    need = memory_need(engine_settings(checkpoint), REAL, weight_bytes=0, kv_cache_gib=0)
+    assert need.logits_bytes == 4096 * 16 * 128 * 36
+
+
+@pytest.mark.parametrize(
+    ("stored_as", "dtype", "expected"),
+    [
+        ("bfloat16", "bfloat16", 100),
+        ("bfloat16", "float32", 200),
+        ("float32", "float32", 100),
+        ("float32", "bfloat16", 50),
+    ],
+)
+def test_weights_in_memory(tmp_path: Path, stored_as: str, dtype: str, expected: int) -> None:
+    """In the format the engine computes in, whatever they are stored as."""
+    config = {"text_config": {"hidden_size": 1, "vocab_size": 1}, "dtype": stored_as}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert ModelSizes.from_checkpoint(tmp_path).weight_bytes(100, dtype) == expected
+
+
+@pytest.mark.parametrize(("limit", "expected"), [("3000\n", 1000), ("max\n", None), (None, None)])
+def test_a_container_may_have_less(tmp_path: Path, limit: str | None, expected: int | None) -> None:
+    """Its limit less what it uses, where there is one; else what the machine has free."""
+    (tmp_path / "memory.current").write_text("2000\n")
+    if limit is not None:
+        (tmp_path / "memory.max").write_text(limit)
+    free = free_memory_bytes(tmp_path)
+    assert free == expected if expected is not None else free > 1 << 20
 
 
 def measure_buffers(worker: Any) -> int:

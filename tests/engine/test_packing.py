@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.bundle import BranchShape, BundleLayout
 from engine.packing import Bundle, BundleLimits, pack
 from engine.protocol import MAX_LABELS_PER_READ, Branch, CanvasSlot, ReadRequest
 from tests.engine.reads import ReadMaker
@@ -51,8 +53,23 @@ def test_bundles_keep_to_the_limits(
     """Only a read alone may exceed them, for it cannot be split; and one more branch would not have fitted."""
     bundles = packed(ReadMaker(seed).read(prompt_tokens, *sizes), limits)
     for bundle in bundles:
-        assert len(bundle.branches) == 1 or bundle.fits(limits)
+        assert len(bundle.branches) == 1 or bundle.layout.draft_tokens <= limits.draft_tokens
+        assert len(bundle.branches) == 1 or prompt_tokens + bundle.layout.draft_tokens <= limits.total_tokens
         assert len(bundle.label_token_ids) <= MAX_LABELS_PER_READ
+    for bundle, after in pairwise(bundles):
+        whole = with_more(prompt_tokens, bundle, after, limits.block_tokens)
+        assert whole > limits.draft_tokens or prompt_tokens + whole > limits.total_tokens
+
+
+def with_more(prompt_tokens: int, bundle: Bundle, after: Bundle, block_tokens: int) -> int:
+    """The width of a bundle's draft with the first branch of the next one as well; suffixes are back behind prompts."""
+    shapes = [
+        BranchShape(
+            len(branch.suffix_token_ids) + len(one.prompt_token_ids) - prompt_tokens, len(branch.canvas_token_ids)
+        )
+        for one, branch in [*((bundle, branch) for branch in bundle.branches), (after, after.branches[0])]
+    ]
+    return BundleLayout(prompt_tokens, tuple(shapes), block_tokens).draft_tokens
 
 
 def test_what_fits_is_one_bundle() -> None:

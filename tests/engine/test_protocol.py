@@ -1,4 +1,4 @@
-"""The contract's invariants: what cannot be asked, and the order in which labels travel."""
+"""The contract's invariants: what cannot be asked, and what a branch says of itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from engine.protocol import (
     MAX_LABELS_PER_READ,
+    Branch,
     CanvasSlot,
     EngineDied,
     EngineError,
@@ -23,14 +24,15 @@ def slot(position: int = 0, labels: tuple[int, ...] = (7, 8)) -> CanvasSlot:
     return CanvasSlot(position=position, label_token_ids=labels)
 
 
+def branch(**changed: Any) -> Branch:
+    """A branch that is as it should be, but for what is changed."""
+    fields = {"canvas_token_ids": (3, 4, 5), "canvas_slots": (slot(),)}
+    return Branch(**{**fields, **changed})
+
+
 def read(**changed: Any) -> ReadRequest:
     """A read that is as it should be, but for what is changed."""
-    fields = {
-        "request_id": "r",
-        "prompt_token_ids": (1, 2),
-        "canvas_token_ids": (3, 4, 5),
-        "canvas_slots": (slot(),),
-    }
+    fields = {"request_id": "r", "prompt_token_ids": (1, 2), "branches": (branch(),)}
     return ReadRequest(**{**fields, **changed})
 
 
@@ -43,12 +45,18 @@ class Case:
     message: str
 
 
-CASES = [
-    Case(id="no prompt", changed={"prompt_token_ids": ()}, message="needs a prompt"),
+BRANCHES = [
     Case(id="no slot", changed={"canvas_slots": ()}, message="at least one slot"),
     Case(id="no canvas", changed={"canvas_token_ids": ()}, message="outside its canvas"),
     Case(id="slot behind the canvas", changed={"canvas_slots": (slot(3),)}, message="outside its canvas"),
-    Case(id="slot before the canvas", changed={"canvas_slots": (slot(), slot(-1))}, message="outside its canvas"),
+    Case(id="slot before the canvas", changed={"canvas_slots": (slot(-1), slot())}, message="outside its canvas"),
+    Case(id="slots in another order", changed={"canvas_slots": (slot(2), slot(0))}, message="not in canvas order"),
+    Case(
+        id="the last two slots in another order",
+        changed={"canvas_slots": (slot(0), slot(2), slot(1))},
+        message="not in canvas order",
+    ),
+    Case(id="a slot twice", changed={"canvas_slots": (slot(1), slot(1, (9,)))}, message="not in canvas order"),
     Case(
         id="too many labels over all slots",
         changed={"canvas_slots": (slot(0, tuple(range(128))), slot(1, (128,)))},
@@ -57,9 +65,27 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", BRANCHES, ids=lambda case: case.id)
+def test_impossible_branches(case: Case) -> None:
+    """A branch that no engine could read is refused where it is made."""
+    with pytest.raises(ValueError, match=case.message):
+        branch(**case.changed)
+
+
+READS = [
+    Case(id="no prompt", changed={"prompt_token_ids": ()}, message="needs a prompt"),
+    Case(
+        id="no prompt but a suffix",
+        changed={"prompt_token_ids": (), "branches": (branch(suffix_token_ids=(6,)),)},
+        message="needs a prompt",
+    ),
+    Case(id="no branch", changed={"branches": ()}, message="at least one branch"),
+]
+
+
+@pytest.mark.parametrize("case", READS, ids=lambda case: case.id)
 def test_impossible_reads(case: Case) -> None:
-    """A read that no engine could run is refused where it is made."""
+    """There is something to share, and something to read."""
     with pytest.raises(ValueError, match=case.message):
         read(**case.changed)
 
@@ -71,23 +97,50 @@ def test_impossible_slots(labels: tuple[int, ...]) -> None:
         slot(labels=labels)
 
 
-def test_the_widest_read() -> None:
+def test_the_widest_branch() -> None:
     """The last position of the canvas is a slot like any other, and the cap on labels counts shared ones once."""
     labels = tuple(range(MAX_LABELS_PER_READ))
-    request = read(canvas_slots=(slot(0, labels), slot(2, labels[::-1])))
-    assert request.label_token_ids == labels
+    made = branch(canvas_slots=(slot(0, labels), slot(2, labels[::-1])))
+    assert made.label_token_ids == frozenset(labels)
 
 
-def test_labels_are_ascending() -> None:
-    """vLLM computes only the labels where all reads of a step have the same ones: order must not make them differ."""
-    request = read(canvas_slots=(slot(0, (9, 2)), slot(1, (5, 2))))
-    assert request.label_token_ids == (2, 5, 9)
+def test_labels_are_those_of_all_slots() -> None:
+    """Each once, whichever slot has it."""
+    assert branch(canvas_slots=(slot(0, (9, 2)), slot(1, (5, 2)))).label_token_ids == {2, 5, 9}
 
 
-def test_reads_do_not_change() -> None:
+def test_the_cap_on_labels_is_a_branchs() -> None:
+    """A request may have more: branches that cannot travel together travel apart."""
+    branches = tuple(branch(canvas_slots=(slot(0, tuple(range(first, first + 128))),)) for first in (0, 128))
+    assert read(branches=branches).branches == branches
+
+
+def test_a_branch_has_no_suffix_unless_told() -> None:
+    """Its canvas stands right behind the prompt."""
+    assert branch().suffix_token_ids == ()
+
+
+def test_a_read_is_constrained_and_unsalted_unless_told() -> None:
+    """Logprobs over the labels, and a prefix that whoever asks the same shares."""
+    assert (read().is_constrained, read().cache_salt) == (True, None)
+
+
+def test_without_suffix() -> None:
+    """The same canvas and slots; the branch itself stays as it is."""
+    made = branch(suffix_token_ids=(6, 7))
+    assert made.without_suffix() == branch()
+    assert made.suffix_token_ids == (6, 7)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(read(), "prompt_token_ids"), (branch(), "canvas_slots"), (slot(), "label_token_ids")],
+    ids=["read", "branch", "slot"],
+)
+def test_requests_do_not_change(owner: object, name: str) -> None:
     """What was checked stays true."""
     with pytest.raises(FrozenInstanceError):
-        read().prompt_token_ids = ()  # type: ignore[misc]
+        setattr(owner, name, ())
 
 
 @pytest.mark.parametrize("error", [EngineStartFailed, EngineDied, ReadFailed])

@@ -22,6 +22,7 @@ from tests.engine.running import engine_settings
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 
 CANVAS_TOKENS = 16
+SLOTS = 3
 MAX_CANVAS_TOKENS = 64
 BLOCK_SIZE = 32
 MAX_MODEL_LEN = 256
@@ -57,7 +58,13 @@ def configs(applied: tuple[str, ...], checkpoint: Path) -> dict[bool, Any]:
 
 
 def request(
-    request_id: str, prompt_tokens: int, *, width: int = CANVAS_TOKENS, prompt: list[int] | None = None, **extra: Any
+    request_id: str,
+    prompt_tokens: int,
+    *,
+    width: int = CANVAS_TOKENS,
+    prompt: list[int] | None = None,
+    hash_tokens: int = BLOCK_SIZE,
+    **extra: Any,
 ) -> Any:
     """A read as the engine sends it, with a prompt like no other's unless one is given; `extra` changes its kind."""
     from vllm import SamplingParams
@@ -71,9 +78,12 @@ def request(
         "diffusion_max_steps": 1,
         "diffusion_read_only": True,
     }
-    params = SamplingParams(max_tokens=width, extra_args=read | extra)
+    made = read | extra
+    # A read of ours reports its slots, fewer than its canvas is wide.
+    reported = min(width, SLOTS) if made["diffusion_max_steps"] == 1 else width
+    params = SamplingParams(max_tokens=reported, extra_args=made)
     own_prompt = [sum(map(ord, request_id)), *range(1, prompt_tokens)] if prompt is None else prompt
-    return Request(request_id, own_prompt, params, None, block_hasher=get_request_block_hasher(BLOCK_SIZE, sha256))
+    return Request(request_id, own_prompt, params, None, block_hasher=get_request_block_hasher(hash_tokens, sha256))
 
 
 @dataclass
@@ -123,7 +133,9 @@ class Bench:
         ids = list(planned.num_scheduled_tokens)
         drafts = planned.scheduled_spec_decode_tokens
         sampled = [
-            [7] * len(drafts[id]) if id in drafts and id in self.scheduler.requests and self.settles(id) else []
+            [7] * self.scheduler.requests[id].max_tokens
+            if id in drafts and id in self.scheduler.requests and self.settles(id)
+            else []
             for id in ids
         ]
         result = ModelRunnerOutput(
@@ -170,22 +182,30 @@ class Bench:
         return blocks - 1
 
 
-def make_bench(config: Any, blocks: int = BLOCKS) -> Bench:
-    """The scheduler class that vLLM takes from our arguments, over one layer's KV cache."""
+def make_bench(config: Any, blocks: int = BLOCKS, *, window: int | None = None) -> Bench:
+    """The scheduler class that vLLM takes from our arguments, over one layer's KV cache.
+
+    With a window there is a second layer that sees no further back, in blocks half as long, as in the real model.
+    """
     import torch
     from vllm.utils.hashing import sha256
     from vllm.v1.core.kv_cache_utils import init_none_hash
-    from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
+    from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec, SlidingWindowSpec
     from vllm.v1.structured_output import StructuredOutputManager
 
     init_none_hash(sha256)
-    layer = FullAttentionSpec(block_size=BLOCK_SIZE, num_kv_heads=1, head_size=8, dtype=torch.float32)
+    sizes = {"num_kv_heads": 1, "head_size": 8, "dtype": torch.float32}
+    groups = [KVCacheGroupSpec(["full"], FullAttentionSpec(block_size=BLOCK_SIZE, **sizes))]
+    if window is not None:
+        sliding = SlidingWindowSpec(block_size=BLOCK_SIZE // 2, sliding_window=window, **(sizes | {"num_kv_heads": 2}))
+        groups.append(KVCacheGroupSpec(["sliding"], sliding))
     return Bench(
         config.scheduler_config.get_scheduler_cls()(
             vllm_config=config,
-            kv_cache_config=KVCacheConfig(blocks, [], [KVCacheGroupSpec(["layer"], layer)]),
+            kv_cache_config=KVCacheConfig(blocks, [], groups),
             structured_output_manager=StructuredOutputManager(config),
             block_size=BLOCK_SIZE,
+            hash_block_size=BLOCK_SIZE if window is None else BLOCK_SIZE // 2,
             log_stats=True,
         )
     )
@@ -339,7 +359,7 @@ def test_one_token_left_after_a_cache_hit(bench: Bench) -> None:
 
 
 def test_a_canvas_over_the_context_falls_back(bench: Bench) -> None:
-    """It never fails, and vLLM cuts it as it does without us; our front end asks for no such read."""
+    """vLLM then cuts it, as it does without us. `VllmEngine` refuses such a read before it gets here."""
     bench.add(request("a", MAX_MODEL_LEN - CANVAS_TOKENS + 1))
     bench.step()
     bench.step()
@@ -451,8 +471,41 @@ def test_nothing_is_lost_whatever_comes(
     assert bench.is_empty()
 
 
+WINDOW = 48
+
+
+def assert_tails_see_their_window(bench: Bench, planned: Any) -> None:
+    """In the step of a draft, no block is gone that the first query of a copied tail looks back to."""
+    sliding = bench.scheduler.kv_cache_manager.coordinator.single_type_managers[1]
+    for request_id in planned.scheduled_spec_decode_tokens:
+        prompt_tokens = bench.scheduler.requests[request_id].num_prompt_tokens
+        tail_begins = prompt_tokens // BLOCK_SIZE * BLOCK_SIZE
+        first = max(0, tail_begins - WINDOW + 1) // sliding.block_size
+        needed = sliding.req_to_blocks[request_id][first : -(-prompt_tokens // sliding.block_size)]
+        assert not any(block.is_null for block in needed)
+
+
+@pytest.mark.parametrize("prompt_tokens", range(120, 200))
+def test_tails_keep_their_window(configs: dict[bool, Any], prompt_tokens: int) -> None:
+    """Of a chunked prompt and of one that falls back: further branches start from the tail again."""
+    bench = make_bench(configs[True], window=WINDOW)
+    arriving = {"a": (prompt_tokens, 40), "b": (90, CANVAS_TOKENS), "c": (prompt_tokens, 7)}
+    for name, (tokens, width) in arriving.items():
+        bench.add(request(name, tokens, width=width, hash_tokens=BLOCK_SIZE // 2))
+    while bench.scheduler.has_unfinished_requests():
+        planned = bench.plan()
+        assert_tails_see_their_window(bench, planned)
+        bench.finish(planned)
+    assert {report.fallback for report in bench.reports.values()} <= {None, Fallback.BUDGET}
+    assert bench.is_empty()
+
+
 REFUSED = {
     "pipeline parallelism": ("parallel_config", "pipeline_parallel_size", 2),
+    "tensor parallelism": ("parallel_config", "tensor_parallel_size", 2),
+    "prefill context parallelism": ("parallel_config", "prefill_context_parallel_size", 2),
+    "micro-batching": ("parallel_config", "enable_dbo", True),
+    "fast prefill": ("cache_config", "kv_sharing_fast_prefill", True),
     "decode context parallelism": ("parallel_config", "decode_context_parallel_size", 2),
     "a KV connector": (None, "kv_transfer_config", object()),
     "KV cache offloading": ("cache_config", "kv_offloading_size", 1.0),

@@ -33,6 +33,8 @@ SETTINGS = EngineSettings(
     name="some-model",
     dtype="auto",
     canvas_length=48,
+    fused_reads=True,
+    bundle_tokens=512,
     max_model_len=2048,
     max_num_seqs=6,
     max_batched_tokens=1024,
@@ -64,6 +66,42 @@ def test_choose_kv_cache_gib(case: Case) -> None:
     """As set, else by the size of the checkpoint."""
     settings = dataclasses.replace(SETTINGS, kv_cache_gib=case.set_gib)
     assert choose_kv_cache_gib(settings, case.weight_bytes) == case.expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Width:
+    """A canvas, a bundle and a context in tokens, and the draft that has to be served, fused and not."""
+
+    id: str
+    canvas_length: int
+    bundle_tokens: int
+    max_model_len: int
+    fused: int
+    two_step: int
+
+
+WIDTHS = [
+    Width(id="bundle", canvas_length=48, bundle_tokens=512, max_model_len=2048, fused=512, two_step=48),
+    Width(id="canvas", canvas_length=48, bundle_tokens=47, max_model_len=2048, fused=48, two_step=48),
+    Width(id="both the same", canvas_length=48, bundle_tokens=48, max_model_len=2048, fused=48, two_step=48),
+    Width(id="one token of prompt", canvas_length=48, bundle_tokens=2047, max_model_len=2048, fused=2047, two_step=48),
+    Width(id="context", canvas_length=48, bundle_tokens=2048, max_model_len=2048, fused=2047, two_step=48),
+    Width(id="far over the context", canvas_length=48, bundle_tokens=65_536, max_model_len=64, fused=63, two_step=48),
+    Width(id="canvas and context", canvas_length=63, bundle_tokens=65_536, max_model_len=64, fused=63, two_step=63),
+]
+
+
+@pytest.mark.parametrize("case", WIDTHS, ids=lambda case: case.id)
+def test_draft_tokens(case: Width) -> None:
+    """Room for a canvas whatever is set for bundles, and for no draft that leaves a prompt no token."""
+    settings = dataclasses.replace(
+        SETTINGS,
+        canvas_length=case.canvas_length,
+        bundle_tokens=case.bundle_tokens,
+        max_model_len=case.max_model_len,
+    )
+    assert settings.draft_tokens == case.fused
+    assert dataclasses.replace(settings, fused_reads=False).draft_tokens == case.two_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +145,18 @@ def test_arguments_carry_the_settings() -> None:
             "max_num_seqs": 6,
             "max_num_batched_tokens": 1024,
             "block_size": 64,
-            "diffusion_config": {"canvas_length": 48},
+            "diffusion_config": {"canvas_length": 512},
+            "additional_config": {"onestep_fused_reads": True, "onestep_canvas_length": 48},
         }
         == arguments
     )
+
+
+def test_arguments_where_reads_are_not_fused() -> None:
+    """vLLM serves the canvas as it is set, and every process knows that it is not to fuse."""
+    arguments = engine_arguments(dataclasses.replace(SETTINGS, fused_reads=False), "float32")
+    assert arguments["diffusion_config"] == {"canvas_length": 48}
+    assert arguments["additional_config"] == {"onestep_fused_reads": False, "onestep_canvas_length": 48}
 
 
 def test_arguments_are_safe() -> None:

@@ -27,7 +27,9 @@ async def test_what_cannot_be_fused_is_refused(checkpoint: Path, monkeypatch: py
 
     monkeypatch.setattr(vllm_engine, "engine_arguments", arguments)
     engine = VllmEngine(engine_settings(checkpoint))
-    with pytest.raises(EngineStartFailed, match=r"^fused reads do not work with .*KV cache offloading; .*FUSED_READS=0$"):
+    with pytest.raises(
+        EngineStartFailed, match=r"^fused reads do not work with .*KV cache offloading; .*FUSED_READS=0$"
+    ):
         await engine.start()
     assert not [child for child in psutil.Process().children() if "EngineCore" in " ".join(child.cmdline())]
 

@@ -17,7 +17,7 @@ from app.fingerprint import fingerprint
 from app.problems import RETRY_AFTER_SECONDS
 from app.settings import Settings
 from engine.fake import FakeEngine
-from engine.protocol import CanvasSlot, EngineDied, ReadFailed, ReadRequest
+from engine.protocol import Branch, CanvasSlot, EngineDied, ReadFailed, ReadRequest
 from tests.app.canary import CANARY
 from tests.app.service import phase_of, request_body, serving, until, until_phase
 from tests.cases import HEADACHE, MOOD, PAIN, REFILL, REQUESTS, TOPIC, rubric
@@ -35,7 +35,7 @@ async def ask(client: httpx.AsyncClient, **changed: Any) -> httpx.Response:
     return await client.post("/decide", json=request_body(**changed))
 
 
-def half_then_halves(_: ReadRequest, slot: CanvasSlot) -> tuple[float, ...]:
+def half_then_halves(_request: ReadRequest, _branch: Branch, slot: CanvasSlot) -> tuple[float, ...]:
     """1/2, 1/4, 1/8, ... and the last twice."""
     count = len(slot.label_token_ids)
     return tuple(-math.log(2) * min(i + 1, count - 1) for i in range(count))
@@ -118,8 +118,8 @@ async def test_golden_answer(client: httpx.AsyncClient, fake: FakeEngine) -> Non
     usage = {
         "input_tokens": len(request.prompt_token_ids),
         "cached_tokens": 0,
-        "canvas_tokens": len(request.canvas_token_ids),
-        "engine_steps": 2,
+        "canvas_tokens": len(request.branches[0].canvas_token_ids),
+        "engine_steps": 1,
     }
     expected = {**GOLDEN, "usage": usage, "fingerprint": fingerprint(await fake.start())}
     assert body == approximately(expected)

@@ -40,7 +40,7 @@ async def test_requests_are_counted_by_route_and_status(client: httpx.AsyncClien
     for route, status in (("/decide", "200"), ("/decide", "422"), ("/decide", "405"), ("unmatched", "404")):
         assert found[f"decide_requests_total[('route', '{route}'), ('status', '{status}')]"] == 1
     assert found["decide_rejected_total[('reason', 'schema_rejected')]"] == 1
-    assert found["decide_reads_total[('path', 'two_step')]"] == 1
+    assert found["decide_reads_total[('path', 'fused')]"] == 1
     assert found["decide_inflight[]"] == 0
 
 
