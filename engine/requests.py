@@ -100,4 +100,7 @@ def _split(bundle: Bundle, rows: Sequence[LogprobRow]) -> list[SlotLogprobs]:
 
 
 def _slot_logprobs(slot: CanvasSlot, row: LogprobRow) -> tuple[float, ...]:
-    return tuple(row[label].logprob for label in slot.label_token_ids)
+    try:
+        return tuple(row[label].logprob for label in slot.label_token_ids)
+    except KeyError:
+        raise ReadFailed("the engine's answer lacks a label it was asked for; this is a bug") from None

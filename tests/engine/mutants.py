@@ -116,17 +116,17 @@ def slots_off_by_one() -> Any:
     return mock.patch.object(ReadNow, "slot_tokens", lambda now: original(now) - 1)
 
 
-def labels_of_the_neighbour() -> Any:
-    """Of the labels of all, each read reports others than its own."""
-    from engine.read_sampler import ReadSampler
+def labels_mixed_up() -> Any:
+    """Where reads of different labels share a step, each label gets the logprob of the one before it."""
+    from engine import read_sampler
 
-    original = ReadSampler._columns
+    original = read_sampler._own_columns
 
-    def columns(self: Any, input_batch: Any) -> Any:
-        found = original(self, input_batch)
-        return found and [own if own is None else (own + 1) % (own.max() + 1) for own in found]
+    def own_columns(*arguments: Any) -> Any:
+        logprobs = original(*arguments)
+        return logprobs._replace(logprobs=logprobs.logprobs.roll(1, dims=1))
 
-    return mock.patch.object(ReadSampler, "_columns", columns)
+    return mock.patch.object(read_sampler, "_own_columns", own_columns)
 
 
 MUTANTS: dict[str, Callable[[], Any]] = {
@@ -139,6 +139,6 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         neighbours_block,
         no_tail,
         slots_off_by_one,
-        labels_of_the_neighbour,
+        labels_mixed_up,
     )
 }

@@ -189,6 +189,7 @@ UNFIT = [
     Unfit(id="a row a token where reads are fused", answered=output(rows(BUNDLE, fused=False))),
     Unfit(id="a row a slot where they are not", answered=output(rows(BUNDLE, fused=True)), fused=False),
     Unfit(id="no report", answered=output(rows(BUNDLE, fused=True), kv_transfer_params=None)),
+    Unfit(id="a label missing", answered=output([{99: row(0)[99]} for _ in rows(BUNDLE, fused=True)])),
     Unfit(id="no clocks", answered=output(rows(BUNDLE, fused=True), metrics=None)),
 ]
 
