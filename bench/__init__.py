@@ -1,1 +1,1 @@
-"""Measurements of a running service. `python -m bench --help` lists them."""
+"""Measurements: of a running service, and of engines started for the purpose. `python -m bench --help` lists them."""

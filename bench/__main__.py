@@ -5,26 +5,40 @@ from __future__ import annotations
 import argparse
 import asyncio
 
+import bench
+from bench.bundles import BUNDLES
+from bench.command import Command, service_command
 from bench.first_requests import measure_first_requests
+from bench.latency import LATENCY
 from bench.overhead import measure_overhead
+from bench.steps import STEPS
 
-COMMANDS = {
-    "first-requests": (measure_first_requests, "200 requests of mixed widths, sizes and batches: is there a stall?"),
-    "overhead": (measure_overhead, "wall time outside engine steps, one client"),
+COMMANDS: dict[str, Command] = {
+    "first-requests": service_command(
+        measure_first_requests, "200 requests of mixed widths, sizes and batches: is there a stall?"
+    ),
+    "overhead": service_command(measure_overhead, "wall time outside engine steps, one client"),
+    "steps": STEPS,
+    "latency": LATENCY,
+    "bundles": BUNDLES,
 }
 
 
-def main() -> None:
-    """Run one measurement and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands and their options."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=bench.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, (_, about) in COMMANDS.items():
-        command = commands.add_parser(name, help=about, description=about)
-        command.add_argument("--url", default="http://127.0.0.1:8000", help="a running service")
-    arguments = parser.parse_args()
-    measure, _ = COMMANDS[arguments.command]
-    print(asyncio.run(measure(arguments.url)))
+    for name, command in COMMANDS.items():
+        command.add_options(commands.add_parser(name, help=command.about, description=command.about))
+    return parser
 
 
+def main() -> None:
+    """Run one measurement and print its tables."""
+    arguments = make_parser().parse_args()
+    print(asyncio.run(COMMANDS[arguments.command].measure(arguments)))
+
+
+# vLLM starts its processes by importing this module again.
 if __name__ == "__main__":
     main()
