@@ -71,6 +71,9 @@ def engine_arguments(settings: EngineSettings, dtype: str) -> dict[str, Any]:
         "max_num_seqs": settings.max_num_seqs,
         "max_num_batched_tokens": settings.max_batched_tokens,
         "enable_prefix_caching": True,
+        # Densely: by default vLLM keeps of sliding layers only the end of a prompt, so a rubric or a state longer than
+        # the window, followed by something else each time, would be found from the third request on and not before.
+        "prefix_cache_retention_interval": None,
         "block_size": settings.block_size,
         "diffusion_config": {"canvas_length": settings.draft_tokens},
         "additional_config": {FUSED_READS: settings.fused_reads, CANVAS_LENGTH: settings.canvas_length},

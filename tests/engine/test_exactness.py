@@ -69,6 +69,19 @@ def test_one_token_left_after_a_cache_hit(fused_engine: RunningEngine, two_step_
     assert distance(fused, two_step_engine.read_one_by_one(again)) <= TOLERANCE
 
 
+@pytest.mark.parametrize("shared_tokens", [64, 480, 512, 544, 1280])
+def test_a_shared_prefix_is_found_the_second_time(
+    fused_engine: RunningEngine, two_step_engine: RunningEngine, shared_tokens: int
+) -> None:
+    """R19: also one longer than the sliding window, with another end each time: all its full blocks."""
+    maker = ReadMaker(100 + shared_tokens)
+    shared = maker.tokens(shared_tokens)
+    reads = [maker.read(0, (0, 8), prompt=shared + maker.tokens(40)) for _ in range(4)]
+    results = fused_engine.read_one_by_one(reads)
+    assert [result.cached_tokens for result in results] == [0, *[shared_tokens] * 3]
+    assert distance(results, two_step_engine.read_one_by_one(reads)) <= TOLERANCE
+
+
 def test_salts_keep_prefixes_apart(fused_engine: RunningEngine) -> None:
     """S3, in part: a request finds its own salt's prefix cached, and nobody else's; it reads the same either way."""
     read = ReadMaker(9).read(100, (0, 8), (12, 8))
