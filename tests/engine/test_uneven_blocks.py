@@ -85,7 +85,8 @@ def test_bundles_equal_the_reference(engine: RunningEngine, reference: HuggingFa
         request = maker.read(prompt_tokens, (7, 9), (0, 33), (60, 1), (31, 32), (0, 5))
         wanted = expected(reference, request)
         for result in engine.read_one_by_one([request, request]):
-            assert len(result.engine_steps) == len(list(pack(request, engine.engine._limits())))
+            # A bundle takes one step; two that are sent at once may share it.
+            assert len(result.engine_steps) <= len(list(pack(request, engine.engine._limits())))
             assert found(result) == pytest.approx(wanted, abs=TOLERANCE)
 
 
