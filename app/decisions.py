@@ -144,7 +144,7 @@ class DecisionService:
         started = time.perf_counter()
         plan = await self._plan(request)
         seeded = await self._seed_read(plan, request)
-        read = await self._engine.read(_read_request(plan, seeded))
+        read = await self._engine.read(read_request(plan, seeded))
         answers = self._answers(plan, read, request)
         return self._conclude(plan, answers, seeded, read, started)
 
@@ -208,7 +208,8 @@ async def _beside_the_loop(text: str, work: Callable[P, T], *args: P.args, **kwa
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
-def _read_request(plan: Plan, seeded: SeededRead) -> ReadRequest:
+def read_request(plan: Plan, seeded: SeededRead) -> ReadRequest:
+    """What the engine is asked: one canvas, a slot a question."""
     slots = tuple(
         CanvasSlot(position=position, label_token_ids=label_token_ids(labels))
         for position, labels in zip(plan.canvas.slots, plan.labels, strict=True)

@@ -80,7 +80,7 @@ class Startup:
             raise UnfitTokenizer("the checkpoint's tokenizer has more tokens than its model")
         service = self._serve(self._engine, planner, info)
         await service.decide_unguarded(FIRST_DECISION)
-        _freeze_heap()
+        freeze_heap()
         self._state["lifecycle"].enter(Phase.READY)
         log(
             logging.INFO,
@@ -147,7 +147,7 @@ def make_planner(settings: Settings, checkpoint: Checkpoint) -> Planner:
     return planner
 
 
-def _freeze_heap() -> None:
+def freeze_heap() -> None:
     """Take what start-up made out of the garbage collector's sight: a full pass over it holds requests up."""
     gc.collect()
     gc.freeze()

@@ -15,9 +15,10 @@ from bench.arms import make_arm
 from bench.command import Command, positive
 from bench.engines import EngineOptions, add_engine_options, running_engine
 from bench.ratio import Ratio, median, paired_ratio
-from bench.synthetic_reads import SyntheticReads, alone
+from bench.synthetic_reads import SyntheticReads
 from bench.table import Row, milliseconds, render_table
 from bench.turn import Arm, Job, Series, count_cached_tokens, take_turns
+from engine.packing import alone
 from engine.protocol import Engine, ReadRequest
 
 DRAWS, DRAW_PROMPT_TOKENS = 4, (32, 188, 1250)

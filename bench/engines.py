@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from app.canvas.plan import Planner
 from app.settings import Settings
-from app.startup import engine_settings, make_planner
+from app.startup import engine_settings, freeze_heap, make_planner
 from engine.checkpoint import Checkpoint, locate_checkpoint
 from engine.protocol import Engine
 from engine.vllm_engine import VllmEngine
@@ -71,9 +71,7 @@ async def running_engine(options: EngineOptions, *, fused: bool) -> AsyncIterato
     engine = VllmEngine(engine_settings(settings, options.checkpoint()))
     try:
         await engine.start()
-        # As the service does once it is up: a full pass over what start-up made would fall into some read's time.
-        gc.collect()
-        gc.freeze()
+        freeze_heap()  # as the service does once it is up
         yield engine
     finally:
         gc.unfreeze()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.canvas.errors import PromptTooLong
-from app.canvas.plan import Plan, Planner, SeededRead, label_token_ids
+from app.canvas.plan import Plan, Planner
+from app.decisions import read_request
 from bench.public_cases import PublicCase
-from engine.protocol import Branch, CanvasSlot, ReadRequest
+from engine.protocol import ReadRequest
 
 
 @dataclass(frozen=True)
@@ -35,20 +36,13 @@ class PublicReads:
         """A case behind instructions of its own: they lead the prompt, so nothing behind them can be in the cache."""
         case = self.cases[number]
         plan = self.planner.plan(case.rubric, instructions(number, variation))
-        seeded = self._seed_read(plan, fitting_state(self.planner, plan, case.state))
-        return ReadRequest(
-            request_id=f"public-{number}-{variation}",
-            prompt_token_ids=seeded.prompt_token_ids,
-            branches=(Branch(canvas_token_ids=seeded.canvas_token_ids, canvas_slots=_canvas_slots(plan)),),
-        )
+        seeded = self.planner.seed_read(plan, fitting_state(self.planner, plan, case.state), seed=None)
+        return replace(read_request(plan, seeded), request_id=f"public-{number}-{variation}")
 
     def count_cut(self) -> int:
         """How many cases lose some of their state."""
         plans = ((case, self.planner.plan(case.rubric, instructions(0, 0))) for case in self.cases)
         return sum(fitting_state(self.planner, plan, case.state) != case.state for case, plan in plans)
-
-    def _seed_read(self, plan: Plan, state: str) -> SeededRead:
-        return self.planner.seed_read(plan, state, seed=None)
 
 
 def instructions(number: int, variation: int) -> str:
@@ -76,10 +70,3 @@ def largest_fitting(limit: int, fits: Callable[[int], bool]) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low
-
-
-def _canvas_slots(plan: Plan) -> tuple[CanvasSlot, ...]:
-    return tuple(
-        CanvasSlot(position=position, label_token_ids=label_token_ids(labels))
-        for position, labels in zip(plan.canvas.slots, plan.labels, strict=True)
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.protocol import Branch, CanvasSlot, ReadRequest
 
@@ -61,19 +61,6 @@ class SyntheticReads:
             canvas_token_ids=_tokens(draw, CANVAS_TOKENS),
             canvas_slots=SLOTS,
         )
-
-
-def alone(request: ReadRequest) -> tuple[ReadRequest, ...]:
-    """The branches of a bundle as single reads, each behind the whole prompt and its own suffix."""
-    return tuple(
-        replace(
-            request,
-            request_id=f"{request.request_id}-alone-{number}",
-            prompt_token_ids=request.prompt_token_ids + branch.suffix_token_ids,
-            branches=(branch.without_suffix(),),
-        )
-        for number, branch in enumerate(request.branches)
-    )
 
 
 def _tokens(draw: random.Random, length: int) -> tuple[int, ...]:

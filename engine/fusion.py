@@ -34,6 +34,11 @@ class Candidate:
     draft_tokens: int
 
 
+def extra_args_of(params: Any) -> Mapping[str, Any]:
+    """What came with a request's `SamplingParams`, which it may have none of."""
+    return (params and params.extra_args) or {}
+
+
 def is_single_step_read(extra_args: Mapping[str, Any]) -> bool:
     """Whether a request reads a canvas of its own once and writes nothing: it is known before the prompt ran."""
     return (

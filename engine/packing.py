@@ -7,7 +7,7 @@ order and each bundle takes as many as fit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from engine.bundle import BranchShape, BundleLayout, extended_end
@@ -111,8 +111,21 @@ def pack(request: ReadRequest, limits: BundleLimits) -> Iterator[Bundle]:
     yield _bundle(request, load.branches, limits)
 
 
+def alone(request: ReadRequest) -> tuple[ReadRequest, ...]:
+    """The branches of a request as requests of their own, each behind the whole prompt and its own suffix."""
+    return tuple(
+        replace(
+            request,
+            request_id=f"{request.request_id}-alone-{number}",
+            prompt_token_ids=request.prompt_token_ids + branch.suffix_token_ids,
+            branches=(branch.without_suffix(),),
+        )
+        for number, branch in enumerate(request.branches)
+    )
+
+
 def _bundle(request: ReadRequest, branches: tuple[Branch, ...], limits: BundleLimits) -> Bundle:
-    prompt_token_ids = request.prompt_token_ids
+    part = replace(request, branches=branches)
     if len(branches) == 1:
-        prompt_token_ids, branches = prompt_token_ids + branches[0].suffix_token_ids, (branches[0].without_suffix(),)
-    return Bundle(prompt_token_ids, branches, limits.block_tokens, request.is_constrained, request.cache_salt)
+        (part,) = alone(part)
+    return Bundle(part.prompt_token_ids, part.branches, limits.block_tokens, part.is_constrained, part.cache_salt)

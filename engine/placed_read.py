@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.bundle import AttentionRow, BranchShape, BundleLayout
-from engine.fusion import BLOCK_TOKENS, BRANCHES, SLOTS, is_single_step_read
+from engine.fusion import BLOCK_TOKENS, BRANCHES, SLOTS, extra_args_of, is_single_step_read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class PlacedRead:
     @classmethod
     def from_request(cls, prompt_tokens: int, params: Any) -> PlacedRead | None:
         """From a request's sampling parameters; None: no read. One without a layout is one canvas, all of it slots."""
-        extra_args = (params and params.extra_args) or {}
+        extra_args = extra_args_of(params)
         if not is_single_step_read(extra_args):
             return None
         width = len(extra_args["diffusion_seed_canvas"])

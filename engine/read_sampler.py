@@ -11,7 +11,6 @@ import torch
 from vllm.model_executor.models.diffusion_gemma import _mask_rows_to_allowed
 from vllm.v1.outputs import LogprobsTensors
 
-from engine.fusion import SLOTS, is_single_step_read
 from engine.placed_read import PlacedRead
 from engine.whole_vocabulary import WholeVocabulary
 
@@ -41,18 +40,17 @@ class ReadSampler:
         self._sampler.apply_staged_writes()
 
     def add_request(self, req_idx: int, sampling_params: Any) -> None:
-        """Called when a request is first scheduled: a read's canvas is ready from then on."""
+        """Called when a request is first scheduled, after the model state's: a read's canvas is ready from then on."""
         self._sampler.add_request(req_idx, sampling_params)
-        extra_args = sampling_params.extra_args or {}
-        if not is_single_step_read(extra_args):
+        read = self._reads.get(req_idx)
+        if read is None:
             return
         states = self._sampler.diffusion_states
-        draft = torch.tensor(extra_args["diffusion_seed_canvas"], dtype=torch.int64)
+        draft = torch.tensor(sampling_params.extra_args["diffusion_seed_canvas"], dtype=torch.int64)
         self._sampler.req_states.draft_tokens[req_idx, : len(draft)] = draft
         # Copied over the former at the end of every step, for every request in it.
         states.canvas[req_idx, : len(draft)] = draft
-        if SLOTS in extra_args:
-            states.canvas_width_np[req_idx] = len(extra_args[SLOTS])
+        states.canvas_width_np[req_idx] = len(read.slot_offsets)
 
     def __call__(self, logits: torch.Tensor, input_batch: Any, draft_logits: Any = None) -> Any:
         """Sample a step. Logits are [rows, vocabulary], or [rows, labels of all] when it holds nothing but reads."""

@@ -18,7 +18,7 @@ from vllm.v1.core.single_type_kv_cache_manager import SlidingWindowManager
 from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request
 
-from engine.fusion import Candidate, Pending, fallback_reason, is_single_step_read, make_room
+from engine.fusion import Candidate, Pending, extra_args_of, fallback_reason, is_single_step_read, make_room
 from engine.protocol import EngineStartFailed, Fallback
 from engine.report import EngineReport
 from engine.settings import FUSED_READS
@@ -127,7 +127,7 @@ class CanvasScheduler(DiffusionScheduler):
             yield self._pending_request(request, request.num_tokens - request.num_computed_tokens)
 
     def _pending_request(self, request: Request, tokens: int, *, is_draft: bool = False) -> Pending:
-        fuses = self._fuses and not is_draft and is_single_step_read(_extra_args(request))
+        fuses = self._fuses and not is_draft and is_single_step_read(extra_args_of(request.sampling_params))
         return Pending(
             request_id=request.request_id,
             tokens=tokens,
@@ -149,7 +149,7 @@ class CanvasScheduler(DiffusionScheduler):
         draft_tokens = diffusion_canvas_width(request, self.num_spec_tokens)
         params = request.sampling_params
         candidate = Candidate(
-            extra_args=_extra_args(request),
+            extra_args=extra_args_of(params),
             wants_prompt_logprobs=params is not None and params.prompt_logprobs is not None,
             sequence_tokens=request.num_tokens + draft_tokens,
             draft_tokens=draft_tokens,
@@ -172,11 +172,6 @@ class CanvasScheduler(DiffusionScheduler):
         if new_block_ids is not None:
             _append_blocks(plan, request.request_id, new_block_ids)
         return True
-
-
-def _extra_args(request: Request) -> dict[str, Any]:
-    params = request.sampling_params
-    return (params and params.extra_args) or {}
 
 
 def _widen(plan: SchedulerOutput, request_id: str, draft_tokens: int) -> None:

@@ -15,7 +15,8 @@ from bench.latency import LATENCY_HEADER, RATIO_HEADER, THROUGHPUT_HEADER, laten
 from bench.public_cases import load_public_cases
 from bench.public_reads import PublicReads
 from bench.steps import HEADER, steps_rows
-from bench.synthetic_reads import SyntheticReads, alone
+from bench.synthetic_reads import SyntheticReads
+from engine.packing import alone
 
 
 def test_every_command_has_options_that_parse() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from app.tokenizer import CheckpointTokenizer
 from bench.read_set import count_reads
-from bench.synthetic_reads import SLOT_LABELS, TOKEN_IDS, SyntheticReads, alone
+from bench.synthetic_reads import SLOT_LABELS, TOKEN_IDS, SyntheticReads
+from engine.packing import alone
 
 BLOCK_TOKENS = 32
 

@@ -9,9 +9,10 @@ from itertools import pairwise
 import pytest
 
 from bench.arms import FUSED, TWO_STEP, TWO_STEP_AGAIN, EnginePair
-from bench.synthetic_reads import SyntheticReads, alone
+from bench.synthetic_reads import SyntheticReads
 from bench.turn import WAKE_UP, DoneJob, Job, Series, count_cached_tokens, order_of_turn, run_job, take_turns
 from engine.fake import FakeEngine
+from engine.packing import alone
 
 
 @pytest.mark.parametrize("arms", ["ab", "abc", "abcd"])

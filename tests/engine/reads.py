@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 from collections.abc import Iterable, Sequence
@@ -43,19 +42,6 @@ class ReadMaker:
             prompt_token_ids=self.tokens(prompt_tokens) if prompt is None else tuple(prompt),
             branches=tuple(self.branch(*shape) for shape in shapes),
         )
-
-
-def alone(request: ReadRequest) -> list[ReadRequest]:
-    """The branches of a request as requests of their own."""
-    return [
-        dataclasses.replace(
-            request,
-            request_id=f"{request.request_id}-alone-{number}",
-            prompt_token_ids=request.prompt_token_ids + branch.suffix_token_ids,
-            branches=(branch.without_suffix(),),
-        )
-        for number, branch in enumerate(request.branches)
-    ]
 
 
 def slot_distance(one: Sequence[float], other: Sequence[float]) -> float:

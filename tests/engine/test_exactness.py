@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.packing import pack
+from engine.packing import alone, pack
 from engine.protocol import Fallback, ReadRequest, ReadResult
 from engine.report import EngineReport
 from tests.engine import mutants
-from tests.engine.reads import ReadMaker, alone, branch_distance, distance
+from tests.engine.reads import ReadMaker, branch_distance, distance
 from tests.engine.running import RunningEngine
 
 # vLLM imports torch's inductor, which still uses what torch 2.13 deprecates. Goes with vLLM's next torch.

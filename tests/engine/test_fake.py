@@ -11,6 +11,7 @@ import pytest
 
 from engine.checkpoint import Checkpoint
 from engine.fake import REMEMBERED_READS, FakeEngine
+from engine.packing import alone
 from engine.protocol import (
     Branch,
     CanvasSlot,
@@ -22,7 +23,7 @@ from engine.protocol import (
     ReadRequest,
 )
 from engine.settings import EngineSettings
-from tests.engine.reads import ReadMaker, alone
+from tests.engine.reads import ReadMaker
 
 SETTINGS = EngineSettings(
     checkpoint=Checkpoint(folder=Path("none"), revision="r1"),
