@@ -23,6 +23,9 @@ from engine.protocol import EngineStartFailed, Fallback
 from engine.report import EngineReport
 from engine.settings import FUSED_READS
 
+# What the front end takes to send one request after another, and how old a request is that was sent just now.
+GATHER_SECONDS, FRESH_SECONDS = 0.0003, 0.001
+
 
 class Unfusable(EngineStartFailed):
     """vLLM is configured for something that fused reads do not work with; the message says what."""
@@ -77,6 +80,18 @@ class CanvasScheduler(DiffusionScheduler):
         for manager in self.kv_cache_manager.coordinator.single_type_managers:
             if isinstance(manager, SlidingWindowManager):
                 manager.extra_retained_tokens += self.block_size - 1
+
+    def add_request(self, request: Request) -> None:
+        """Called for each request that has arrived, between two steps.
+
+        An idle engine would start a step with the first of several reads that are sent at once, and the others would
+        wait for that step to end. So it waits a moment for the next, again after each that has just been sent: much
+        less than a step. The thread that receives requests runs meanwhile.
+        """
+        super().add_request(request)
+        has_room = not self.running and len(self.waiting) < self.max_num_running_reqs
+        if self._fuses and has_room and time.time() - request.arrival_time < FRESH_SECONDS:
+            time.sleep(GATHER_SECONDS)
 
     def schedule(self, throttle_prefills: bool = False) -> SchedulerOutput:
         """Plan a step, with room for the canvases of the prompts it finishes and for every draft as a whole."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -535,3 +536,51 @@ def test_the_scheduler_refuses_too(configs: dict[bool, Any], monkeypatch: pytest
         monkeypatch.setitem(configs[fused].cache_config.__dict__, "kv_offloading_size", 1.0)
     with pytest.raises(Unfusable, match="KV cache offloading"):
         make_bench(configs[True])
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the scheduler waited for more requests, each time it did."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    return slept
+
+
+def sent(request_id: str, seconds_ago: float) -> Any:
+    """A read that was sent so long ago."""
+    made = request(request_id, 40)
+    made.arrival_time = time.time() - seconds_ago
+    return made
+
+
+def test_an_idle_engine_waits_a_moment_for_more_reads(bench: Bench, pauses: list[float]) -> None:
+    """Again after each that was sent just now, so that all of them share a step; not for what is full already."""
+    for number in range(4):
+        bench.add(sent(f"read {number}", 0))
+    assert 0 < sum(pauses) < 0.002
+    assert len(pauses) == 3  # the fourth fills the step
+    bench.step()
+    assert len(bench.plans[0]) >= 2
+
+
+def test_what_has_waited_already_is_not_kept_waiting(bench: Bench, pauses: list[float]) -> None:
+    """A backlog of a step that ran meanwhile."""
+    for number in range(3):
+        bench.add(sent(f"read {number}", 0.01))
+    assert pauses == []
+
+
+def test_a_busy_engine_does_not_wait(bench: Bench, pauses: list[float]) -> None:
+    """Requests that arrive while others run join the next step anyway."""
+    bench.add(request("long", 200))  # longer than a step
+    bench.step()
+    assert bench.scheduler.running
+    pauses.clear()
+    bench.add(sent("read", 0))
+    assert pauses == []
+
+
+def test_vllms_own_path_does_not_wait(configs: dict[bool, Any], pauses: list[float]) -> None:
+    """With fused reads off nothing is changed."""
+    make_bench(configs[False]).add(sent("read", 0))
+    assert pauses == []
