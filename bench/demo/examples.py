@@ -1,0 +1,219 @@
+"""Samples as the service lays them out: tokens, slots, and what a reader of them should come to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import TypeVar
+
+from tokenizers import Tokenizer as Backend
+from tokenizers import pre_tokenizers
+
+from app.canvas.branch import Slot
+from app.canvas.label import Label
+from app.canvas.plan import Layout, Order, Plan, Planner
+from app.canvas.prompt import state_text
+from engine.demo.family import Family
+from engine.demo.sample import Asked, Sample
+
+LAYOUTS = ((Layout.JOINT, 0.6), (Layout.SPLIT, 0.15), (Layout.ISOLATED, 0.25))
+ORDERS = ((Order.RUBRIC_FIRST, 0.7), (Order.STATE_FIRST, 0.3))
+ABSENT = "absent"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A slot and what should be read there.
+
+    Attributes:
+        position: in the canvas.
+        label_token_ids: of the slot's options, the right one at `right`.
+        concept: which value the right option stands for.
+        family: whose question it is.
+    """
+
+    position: int
+    label_token_ids: tuple[int, ...]
+    right: int
+    concept: int
+    family: str
+
+    @property
+    def token_id(self) -> int:
+        """The right label."""
+        return self.label_token_ids[self.right]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The last token of an option or of a sentence, where what it stands for should be known.
+
+    Attributes:
+        position: in the prompt.
+        label_token_id: the option's label; None for sentences.
+    """
+
+    position: int
+    concept: int
+    label_token_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One canvas behind its prompt."""
+
+    prompt_token_ids: tuple[int, ...]
+    canvas_token_ids: tuple[int, ...]
+    targets: tuple[Target, ...]
+    marks: tuple[Mark, ...]
+
+
+class Concepts:
+    """Every value of every family, and that nothing is said of it, by number."""
+
+    def __init__(self, families: Sequence[Family]) -> None:
+        keys = [(family.key, value) for family in families for value in (*_keys(family), ABSENT)]
+        self._numbers: Mapping[tuple[str, str], int] = {key: number for number, key in enumerate(keys)}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number(self, family: Family, value: str | None) -> int:
+        """The concept of a value; None is its absence."""
+        return self._numbers[family.key, value or ABSENT]
+
+
+class TokenText:
+    """The bytes of token sequences: where a text stands in them."""
+
+    def __init__(self, backend: Backend) -> None:
+        bytes_of = {char: byte for byte, char in enumerate_bytes()}
+        added = set(backend.get_added_tokens_decoder())
+        self._bytes = {
+            token_id: token.encode() if token_id in added else bytes(bytes_of[char] for char in token)
+            for token, token_id in backend.get_vocab().items()
+        }
+
+    def last_tokens(self, token_ids: Sequence[int], texts: Sequence[str]) -> Iterator[int | None]:
+        """Per text, where its last byte is; None if it is not there."""
+        pieces = [self._bytes[token_id] for token_id in token_ids]
+        whole = b"".join(pieces)
+        owners = [number for number, piece in enumerate(pieces) for _ in piece]
+        for text in texts:
+            sought = text.encode()
+            at = whole.find(sought)
+            yield owners[at + len(sought) - 1] if at >= 0 and sought else None
+
+
+def enumerate_bytes() -> Iterator[tuple[int, str]]:
+    """Each byte and the character that byte-level BPE writes for it (GPT-2's table)."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    extra = iter(range(256, 512))
+    for byte in range(256):
+        yield byte, chr(byte if byte in shown else next(extra))
+
+
+assert {char for _, char in enumerate_bytes()} == set(pre_tokenizers.ByteLevel.alphabet())
+
+
+@dataclass(frozen=True)
+class ExampleMaker:
+    """Lays samples out with the service's own planner, with random labels and noise."""
+
+    planner: Planner
+    concepts: Concepts
+    text: TokenText
+
+    @cached_property
+    def alphabet(self) -> tuple[Label, ...]:
+        """The labels to draw from: nearly always capitals, as the service takes them first."""
+        return self.planner.alphabet
+
+    def examples(self, random: Random, sample: Sample) -> list[Example]:
+        """One example per canvas."""
+        layout, order = _draw(random, LAYOUTS), _draw(random, ORDERS)
+        planner = self._relabelled(random)
+        plan = planner.plan(sample.rubric, layout=layout, order=order)
+        state = state_text(sample.state)
+        read = planner.seed_read(plan, state, random.getrandbits(53))
+        found = []
+        for branch, canvas in zip(plan.branches, read.canvases, strict=True):
+            prompt = (*read.prompt_token_ids, *branch.suffix_token_ids)
+            shown = {slot.question for slot in branch.slots} if layout is Layout.ISOLATED else range(len(sample.asked))
+            found.append(
+                Example(
+                    prompt_token_ids=prompt,
+                    canvas_token_ids=canvas,
+                    targets=tuple(self._target(sample.asked[slot.question], slot) for slot in branch.slots),
+                    marks=tuple(self._marks(prompt, sample, plan, shown)),
+                )
+            )
+        return found
+
+    def _relabelled(self, random: Random) -> Planner:
+        """The planner with its labels in another order, now and then."""
+        letters, rest = list(self.alphabet[:26]), self.alphabet[26:]
+        if random.random() < 0.5:
+            random.shuffle(letters)
+        made = Planner(
+            tokenizer=self.planner.tokenizer,
+            max_model_len=self.planner.max_model_len,
+            canvas_length=self.planner.canvas_length,
+            max_branch_tokens=self.planner.max_branch_tokens,
+            rubric_limits=self.planner.rubric_limits,
+        )
+        made.__dict__["alphabet"] = (*letters, *rest)
+        made.__dict__["limits"] = self.planner.limits
+        return made
+
+    def _target(self, asked: Asked, slot: Slot) -> Target:
+        right = _right_option(asked, slot.line)
+        value = asked.values[slot.line] if isinstance(asked.answer, list) else asked.values[right]
+        is_unsaid = isinstance(asked.answer, list) and right == 1
+        return Target(
+            position=slot.position,
+            label_token_ids=slot.label_token_ids,
+            right=right,
+            concept=self.concepts.number(asked.family, None if is_unsaid else value),
+            family=asked.family.key,
+        )
+
+    def _marks(self, prompt: Sequence[int], sample: Sample, plan: Plan, shown: Iterable[int]) -> Iterator[Mark]:
+        sought: list[tuple[str, int, int | None]] = [
+            (one.text.rstrip(".,;")[1:], self.concepts.number(one.family, one.value.key), None) for one in sample.stated
+        ]
+        for index in shown:
+            asked, question, labels = sample.asked[index], plan.questions[index], plan.labels[index]
+            if isinstance(asked.answer, list):
+                continue
+            for option, label, value in zip(question.options, labels, asked.values, strict=True):
+                concept = self.concepts.number(asked.family, value)
+                sought.append((f"- {label.text} = {option.text}", concept, label.token_id))
+        places = self.text.last_tokens(prompt, [text for text, _, _ in sought])
+        for place, (_, concept, label_token_id) in zip(places, sought, strict=True):
+            if place is not None:
+                yield Mark(position=place, concept=concept, label_token_id=label_token_id)
+
+
+def _right_option(asked: Asked, line: int) -> int:
+    """Which option of a line's slot is right."""
+    schema, answer = asked.schema, asked.answer
+    if isinstance(answer, list):
+        return 0 if schema["items"]["enum"][line] in answer else 1
+    if isinstance(answer, bool):
+        return 0 if answer else 1
+    if isinstance(answer, int):
+        return answer - int(schema["minimum"])
+    options = schema.get("enum") or [option["const"] for option in schema["oneOf"]]
+    return options.index(answer)
+
+
+def _draw(random: Random, choices: Sequence[tuple[T, float]]) -> T:
+    return random.choices([choice for choice, _ in choices], [weight for _, weight in choices])[0]
+
+
+def _keys(family: Family) -> Iterator[str]:
+    return (value.key for value in family.values)

@@ -1,0 +1,126 @@
+"""Training: examples as the service lays them out, and runs that can be interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+
+from app.canvas.plan import Planner
+from app.canvas.prompt import state_text
+from app.tokenizer import CheckpointTokenizer
+from bench.demo import training
+from bench.demo.batches import BATCH_TOKENS, lessons
+from bench.demo.examples import Concepts, Example, ExampleMaker, TokenText
+from bench.demo.muon import orthogonalise
+from bench.demo.network import Network, NetworkSizes
+from bench.demo.training import CURRICULUM, Trainer, hardness_at, learning_rate_at
+from engine.demo.family import Family, Split, load_families
+from engine.demo.sample import Sampler
+
+
+@pytest.fixture(scope="module")
+def families() -> tuple[Family, ...]:
+    """All of them."""
+    return load_families()
+
+
+@pytest.fixture(scope="module")
+def maker(planner: Planner, tokenizer: CheckpointTokenizer, families: tuple[Family, ...]) -> ExampleMaker:
+    """Lays samples out with the demo's tokenizer."""
+    return ExampleMaker(planner, Concepts(families), TokenText(tokenizer._template))
+
+
+@pytest.fixture(scope="module")
+def examples(maker: ExampleMaker, families: tuple[Family, ...]) -> list[Example]:
+    """Those of a hundred samples."""
+    sampler, random = Sampler(families, Split.TRAINED), Random(4)
+    return [example for _ in range(100) for example in maker.examples(random, sampler.sample(random))]
+
+
+def test_targets_are_labels_that_the_prompt_explains(examples: list[Example]) -> None:
+    """Every slot is on the canvas and empty, and its labels stand in the prompt."""
+    assert len(examples) > 100
+    for example in examples:
+        for target in example.targets:
+            assert 0 <= target.position < len(example.canvas_token_ids)
+            assert set(target.label_token_ids) <= set(example.prompt_token_ids)
+            assert target.token_id == target.label_token_ids[target.right]
+
+
+def test_marks_are_where_things_are_said(
+    maker: ExampleMaker, families: tuple[Family, ...], tokenizer: CheckpointTokenizer
+) -> None:
+    """The last token of a sentence ends where the sentence does."""
+    sampler, random = Sampler(families, Split.TRAINED), Random(5)
+    found = 0
+    for _ in range(50):
+        sample = sampler.sample(random)
+        prompt = tokenizer.encode(state_text(sample.state))
+        texts = [one.text.rstrip(".,;")[1:] for one in sample.stated]
+        for text, place in zip(texts, maker.text.last_tokens(prompt, texts), strict=True):
+            if place is not None:
+                found += 1
+                assert text.strip().encode()[-8:] in tokenizer.decode(prompt[: place + 1]).encode()
+                assert text not in tokenizer.decode(prompt[:place])
+    assert found > 50
+
+
+def test_batches_hold_every_example_once(examples: list[Example]) -> None:
+    """Of similar length, and not too many tokens together."""
+    batched = list(lessons(examples))
+    assert sorted(id(one) for lesson in batched for one in lesson.examples) == sorted(map(id, examples))
+    for lesson in batched:
+        assert lesson.batch.token_ids.numel() <= 1.5 * BATCH_TOKENS or len(lesson.examples) == 1
+        assert len(lesson.targets) == len(lesson.batch.slot_reads) == sum(len(one.targets) for one in lesson.examples)
+
+
+def test_the_curriculum_gets_harder() -> None:
+    shares = [hardness_at(share / 100) for share in range(100)]
+    assert shares[0] == CURRICULUM[0][1]
+    assert shares[-1] == CURRICULUM[-1][1]
+    assert [one.questions for one in shares] == sorted(one.questions for one in shares)
+
+
+def test_the_learning_rate_rises_and_falls() -> None:
+    assert learning_rate_at(0.0, 0) < learning_rate_at(0.0, 1000) == 1.0
+    assert learning_rate_at(0.5, 1000) > learning_rate_at(0.9, 1000) > 0
+
+
+def test_muons_updates_have_one_scale() -> None:
+    """All singular values near 1, whatever they were."""
+    matrices = (
+        torch.randn(3, 20, 50, generator=torch.Generator().manual_seed(0))
+        * torch.tensor([0.01, 1.0, 100.0])[:, None, None]
+    )
+    values = torch.linalg.svdvals(orthogonalise(matrices))
+    assert values.min() > 0.3
+    assert values.max() < 1.5
+
+
+def trained(folder: Path, families: tuple[Family, ...], maker: ExampleMaker, stops: tuple[int, ...]) -> Network:
+    """A small network after runs that ended, or were interrupted, after so many rounds."""
+    for stop in stops:
+        torch.manual_seed(1)
+        network = Network(NetworkSizes(vocabulary=2048, hidden=32, layers=3, heads=2, kv_heads=1, head=16, mlp=32))
+        trainer = Trainer(network, families, maker, rounds=2)
+        for line in trainer.run(folder, save_every_seconds=0.0):
+            assert 0 <= line["accuracy"] <= 1
+            if line["rounds"] == stop:
+                break
+        else:
+            raise AssertionError("it ended early")
+    return network
+
+
+def test_an_interrupted_run_goes_on(
+    tmp_path: Path, families: tuple[Family, ...], maker: ExampleMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was stopped and started again ends with the weights of one that was not."""
+    monkeypatch.setattr(training, "ROUND_SAMPLES", 24)
+    whole = trained(tmp_path / "whole", families, maker, (2,))
+    resumed = trained(tmp_path / "resumed", families, maker, (1, 2))
+    for name, parameter in whole.named_parameters():
+        assert torch.allclose(parameter, resumed.get_parameter(name), atol=1e-6), name
