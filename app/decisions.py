@@ -6,33 +6,25 @@ The only module that knows both the canvas and the engine's contract.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ParamSpec, TypeVar
-
-from cachetools import LRUCache
+from typing import Literal
 
 from app.admission import Admission
-from app.canvas.decision import Answer, Outcome, answer, decision_of
-from app.canvas.distribution import normalise
-from app.canvas.json import Json, JsonScalar
-from app.canvas.plan import Plan, Planner, SeededRead, label_token_ids
-from app.canvas.prompt import state_text
+from app.canvas.decision import Answer, Outcome, decide, overall
+from app.canvas.json import Json
+from app.canvas.plan import Plan, SeededRead
 from app.errors import DeadlineExceeded, InternalError
 from app.lifecycle import Lifecycle, Phase
 from app.metrics import Metrics
+from app.offload import beside_the_loop
+from app.plans import PlanRequest, Plans
 from engine.protocol import Branch, CanvasSlot, Engine, EngineDied, ReadRequest, ReadResult
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-# Longer texts are tokenised off the event loop, so that a long one does not hold up everybody else's answer.
-INLINE_CHARS = 20_000
+# To decide takes about as long per node of a rubric as to tokenise so many characters.
+CHARS_PER_NODE = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +55,7 @@ class DecisionRequest:
     """What is to be decided. Where the policy is None the server's default holds."""
 
     state: Json
-    rubric: Json
-    instructions: str | None = None
+    asked: PlanRequest
     entropy_threshold: float | None = None
     seed: int | None = None
     deadline_seconds: float | None = None
@@ -83,8 +74,8 @@ class Decision:
 
     id: str
     model: ServedModel
-    outcome: Outcome
-    value: dict[str, JsonScalar]
+    outcome: Literal[Outcome.DECIDED, Outcome.UNCERTAIN]
+    value: dict[str, Json]
     answers: tuple[Answer, ...]
     stop_reason: StopReason
     seed: int
@@ -99,31 +90,29 @@ class DecisionService:
         self,
         *,
         engine: Engine,
-        planner: Planner,
+        plans: Plans,
         model: ServedModel,
         defaults: Defaults,
         admission: Admission,
         lifecycle: Lifecycle,
         metrics: Metrics,
-        cached_plans: int,
     ) -> None:
         self._engine = engine
-        self._planner = planner
+        self._plans = plans
         self._model = model
         self._defaults = defaults
         self._admission = admission
         self._lifecycle = lifecycle
         self._metrics = metrics
-        # Keyed by digest: the cache holds no key that could be read.
-        self._plans: LRUCache[bytes, Plan] = LRUCache(cached_plans)
 
     async def decide(self, request: DecisionRequest) -> Decision:
         """Decide, within the deadline.
 
         Raises:
-            RubricRejected, PromptTooLong: the request cannot be laid out.
+            RubricRejected, PromptTooLong, PlanTooLarge: the request cannot be laid out.
             NotServing, Overloaded, DeadlineExceeded: not now.
             EngineDied, ReadFailed, NonFiniteLogprobs: the engine failed.
+            InternalError: a bug of ours.
         """
         self._lifecycle.require_ready()
         with self._admission.permit(), self._metrics.inflight.track_inprogress():
@@ -142,51 +131,31 @@ class DecisionService:
     async def decide_unguarded(self, request: DecisionRequest) -> Decision:
         """Decide without admission, deadline or count: the start-up decision, made before anything else is served."""
         started = time.perf_counter()
-        plan = await self._plan(request)
-        seeded = await self._seed_read(plan, request)
+        plan = await self._plans.plan(request.asked)
+        seeded = await self._plans.seed_read(plan, request.state, request.seed)
         read = await self._engine.read(read_request(plan, seeded))
-        answers = self._answers(plan, read, request)
-        return self._conclude(plan, answers, seeded, read, started)
+        size = plan.rubric.nodes * CHARS_PER_NODE
+        return await beside_the_loop(size, self._conclude, plan, request, seeded, read, started)
 
     def _deadline_seconds(self, request: DecisionRequest) -> float:
         limit = self._defaults.deadline_seconds
         return limit if request.deadline_seconds is None else min(limit, request.deadline_seconds)
 
-    async def _plan(self, request: DecisionRequest) -> Plan:
-        text = json.dumps([request.rubric, request.instructions])
-        key = hashlib.sha256(text.encode()).digest()
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = await _beside_the_loop(text, self._planner.plan, request.rubric, request.instructions)
-            self._plans[key] = plan
-        return plan
-
-    async def _seed_read(self, plan: Plan, request: DecisionRequest) -> SeededRead:
-        text = state_text(request.state)
-        return await _beside_the_loop(text, self._planner.seed_read, plan, text, request.seed)
-
-    def _answers(self, plan: Plan, read: ReadResult, request: DecisionRequest) -> tuple[Answer, ...]:
+    def _conclude(
+        self, plan: Plan, request: DecisionRequest, seeded: SeededRead, read: ReadResult, started: float
+    ) -> Decision:
         asked = request.entropy_threshold
         threshold = self._defaults.entropy_threshold if asked is None else asked
-        return tuple(
-            answer(question, normalise(logprobs), threshold)
-            for question, logprobs in zip(plan.questions, read.branch_logprobs[0], strict=True)
-        )
-
-    def _conclude(
-        self, plan: Plan, answers: tuple[Answer, ...], seeded: SeededRead, read: ReadResult, started: float
-    ) -> Decision:
-        value = decision_of(answers)
+        value, answers = decide(plan.rubric, plan.collect(read.branch_logprobs), threshold)
         if not plan.validator.is_valid(value):
             raise InternalError("a decision does not satisfy its rubric; this is a bug")
-        is_uncertain = any(made.outcome is Outcome.UNCERTAIN for made in answers)
         return Decision(
             id=f"dec_{secrets.token_hex(12)}",
             model=self._model,
-            outcome=Outcome.UNCERTAIN if is_uncertain else Outcome.DECIDED,
+            outcome=overall(answers),
             value=value,
             answers=answers,
-            stop_reason=StopReason.MAX_READS if is_uncertain else StopReason.ENTROPY,
+            stop_reason=StopReason.ENTROPY if overall(answers) is Outcome.DECIDED else StopReason.MAX_READS,
             seed=seeded.seed,
             read=read,
             total_seconds=time.perf_counter() - started,
@@ -201,21 +170,22 @@ class DecisionService:
         self._metrics.reads_per_decision.observe(1)
 
 
-async def _beside_the_loop(text: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do work whose cost grows with a text: a short text's at once, a long one's in a thread."""
-    if len(text) <= INLINE_CHARS:
-        return work(*args, **kwargs)
-    return await asyncio.to_thread(work, *args, **kwargs)
-
-
 def read_request(plan: Plan, seeded: SeededRead) -> ReadRequest:
-    """What the engine is asked: one canvas, a slot a question."""
-    slots = tuple(
-        CanvasSlot(position=position, label_token_ids=label_token_ids(labels))
-        for position, labels in zip(plan.canvas.slots, plan.labels, strict=True)
+    """What the engine is asked: the branches of a plan behind one prompt."""
+    branches = (
+        Branch(
+            suffix_token_ids=branch.suffix_token_ids,
+            canvas_token_ids=canvas,
+            canvas_slots=tuple(
+                CanvasSlot(position=slot.position, label_token_ids=slot.label_token_ids) for slot in branch.slots
+            ),
+        )
+        for branch, canvas in zip(plan.branches, seeded.canvases, strict=True)
     )
     return ReadRequest(
         request_id=f"read_{secrets.token_hex(12)}",
         prompt_token_ids=seeded.prompt_token_ids,
-        branches=(Branch(canvas_token_ids=seeded.canvas_token_ids, canvas_slots=slots),),
+        branches=tuple(branches),
+        # Constrained logprobs are relative to the labels that travel together: parts of one slot could not be compared.
+        is_constrained=not plan.is_in_parts,
     )

@@ -9,7 +9,8 @@ from dataclasses import asdict
 from app.canvas.prompt import PROMPT_LAYOUT_VERSION
 from engine.protocol import EngineInfo
 
-# What can move a logprob or a token. The model's name and the engine's limits cannot.
+# What can move a logprob or a token. The canvas's length decides which questions share one. The
+# model's name and the engine's other limits cannot.
 DECIDING_FIELDS = (
     "checkpoint_digest",
     "revision",
@@ -20,6 +21,7 @@ DECIDING_FIELDS = (
     "cpu_features",
     "threads",
     "fused_reads",
+    "canvas_length",
 )
 
 

@@ -16,7 +16,7 @@ from app.lifecycle import Lifecycle, Phase
 from app.metrics import Metrics
 from app.middleware import RequestBoundary
 from app.problems import ProblemHandler
-from app.routers import decide, health, metrics
+from app.routers import decide, health, metrics, rubrics
 from app.serving import Serving, State
 from app.settings import Settings
 from app.startup import EngineFactory, OnFailure, Startup
@@ -67,7 +67,7 @@ def create_app(settings: Settings, engine_factory: EngineFactory, on_failure: On
         redirect_slashes=False,
     )
     app.add_middleware(RequestBoundary, metrics=collectors)
-    for route in (decide, health, metrics):
+    for route in (decide, rubrics, health, metrics):
         app.include_router(route.router)
     for kind in (ServiceError, CanvasError, EngineError, HTTPException):
         app.add_exception_handler(kind, ProblemHandler(collectors))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import log
+
 from cachetools import LRUCache
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from app.canvas.decision import Answer
-from app.canvas.distribution import entropy_nats
+from app.canvas.decision import Answer, Outcome
 from engine.protocol import Fallback, ReadResult
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
@@ -35,7 +36,10 @@ class Metrics:
             "decide_engine_step_seconds", "Wall time of an engine step.", buckets=SECONDS, registry=registry
         )
         self.reads_per_decision = Histogram(
-            "decide_reads_per_decision", "Reads a decision took.", buckets=READS, registry=registry
+            "decide_reads_per_decision",
+            "Reads of each of its questions that a decision took.",
+            buckets=READS,
+            registry=registry,
         )
         self.entropy = Histogram(
             "decide_entropy", "Normalised entropy of answers.", ["kind"], buckets=SHARES, registry=registry
@@ -74,9 +78,12 @@ class Metrics:
                 self.engine_steps.inc()
 
     def observe_answer(self, answer: Answer) -> None:
-        """Record how sure an answer is."""
-        self.entropy.labels(answer.question.kind).observe(answer.entropy)
-        self.entropy_nats.labels(answer.question.kind).observe(entropy_nats(answer.probabilities))
+        """Record how sure an answer is, if it is one."""
+        if answer.outcome is Outcome.SKIPPED:
+            return
+        kind = answer.question.kind
+        self.entropy.labels(kind).observe(answer.reading.entropy)
+        self.entropy_nats.labels(kind).observe(answer.reading.entropy * log(len(answer.question.slot_options)))
 
     def exposition(self) -> bytes:
         """Ours and vLLM's own (`vllm:*`, on the client library's global registry), in the text format."""

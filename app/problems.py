@@ -16,7 +16,7 @@ from app.canvas import errors as canvas_errors
 from app.canvas.errors import Problem
 from app.logging import log
 from app.metrics import Metrics
-from app.wire import ProblemDocument, ProblemItem
+from app.wire import ProblemDocument, problem_item
 from engine import protocol
 
 MEDIA_TYPE = "application/problem+json"
@@ -87,6 +87,12 @@ TABLE: dict[type[Exception], Row] = {
         code="prompt_too_long",
         title="Prompt too long",
         detail="Rubric and state together are longer than the model's context.",
+    ),
+    canvas_errors.PlanTooLarge: Row(
+        status=422,
+        code="plan_too_large",
+        title="Plan too large",
+        detail="The questions, as they are laid out, take more reading than one request may.",
     ),
     errors.Overloaded: Row(
         status=429,
@@ -169,13 +175,13 @@ def _document(row: Row, instance: str, problems: tuple[Problem, ...]) -> Problem
         status=row.status,
         detail=row.detail,
         instance=instance,
-        errors=[ProblemItem(pointer=p.pointer, code=p.code, message=p.message) for p in problems],
+        errors=list(map(problem_item, problems)),
     )
 
 
 def _problems(error: Exception) -> tuple[Problem, ...]:
     if isinstance(error, errors.RequestRejected | canvas_errors.RubricRejected):
         return error.problems
-    if isinstance(error, canvas_errors.PromptTooLong):
+    if isinstance(error, canvas_errors.PromptTooLong | canvas_errors.PlanTooLarge):
         return (error.problem,)
     return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from app.checks import CheckService
 from app.decisions import DecisionService
 from app.lifecycle import Lifecycle
 from app.metrics import Metrics
@@ -16,6 +17,7 @@ class Serving:
 
     def __init__(self) -> None:
         self.service: DecisionService | None = None
+        self.checks: CheckService | None = None
         self.info: EngineInfo | None = None
         self.fingerprint: str | None = None
 

@@ -85,7 +85,7 @@ class Settings:
         "`auto`: bfloat16 where the CPU computes in it, else float32 if the weights fit",
     )
     max_model_len: int = _setting(4096, _integer(64, 262_144), "prompt plus canvas, in tokens")
-    canvas_length: int = _setting(64, _integer(8, 1024), "widest canvas, in tokens")
+    canvas_length: int = _setting(64, _integer(16, 1024), "widest canvas, in tokens")
     max_num_seqs: int = _setting(16, _integer(1, 256), "reads in one engine step")
     max_batched_tokens: int = _setting(8192, _integer(64, 262_144), "tokens in one engine step")
     kv_cache_gib: int | None = _setting(
@@ -100,10 +100,18 @@ class Settings:
     bundle_tokens: int = _setting(
         2048, _integer(8, 65_536), "reads that share a prompt run together up to this many tokens behind it"
     )
+    branch_tokens: int = _setting(
+        16_384, _integer(64, 1 << 20), "tokens that one request may have read behind its prompt, in all"
+    )
     max_inflight: int = _setting(64, _integer(1, 10_000), "requests served at once; the next gets 429")
     deadline_seconds: float = _setting(30.0, _number(0.01, 3600), "a request not finished by then gets 504")
     body_limit_bytes: int = _setting(1 << 20, _integer(1024, 1 << 28), "longest request body, in bytes")
     rubric_text_chars: int = _setting(4096, _integer(16, 1 << 20), "longest single text in a rubric")
+    rubric_chars: int = _setting(65_536, _integer(64, 1 << 24), "all texts of a rubric together")
+    rubric_questions: int = _setting(64, _integer(1, 64), "questions of a rubric")
+    rubric_options: int = _setting(255, _integer(2, 255), "options of a question, if the tokenizer has as many labels")
+    rubric_depth: int = _setting(24, _integer(4, 64), "schemas within schemas, references included")
+    rubric_nodes: int = _setting(4096, _integer(16, 65_536), "schemas and options of a rubric")
     rubric_cache_entries: int = _setting(256, _integer(1, 100_000), "compiled rubrics kept")
     log_level: LogLevel = _setting("INFO", _one_of(LogLevel), "our own log lines; vLLM's level is pinned")
 

@@ -13,10 +13,14 @@ import psutil
 from app.admission import Admission
 from app.canvas.errors import CanvasError, UnfitTokenizer
 from app.canvas.plan import Planner
+from app.canvas.site import RubricLimits
+from app.canvas.tokenizer import Tokenizer
+from app.checks import CheckService
 from app.decisions import DecisionRequest, DecisionService, Defaults, ServedModel
 from app.fingerprint import fingerprint
 from app.lifecycle import Phase
 from app.logging import log
+from app.plans import PlanRequest, Plans
 from app.serving import State
 from app.settings import Settings
 from app.tokenizer import CheckpointTokenizer
@@ -33,10 +37,12 @@ WATCH_SECONDS = 1.0
 # A real decision that must succeed before anybody else's is served.
 FIRST_DECISION = DecisionRequest(
     state="Is this service ready?",
-    rubric={
-        "type": "object",
-        "properties": {"ready": {"type": "boolean", "title": "Is somebody asking whether the service is ready?"}},
-    },
+    asked=PlanRequest(
+        rubric={
+            "type": "object",
+            "properties": {"ready": {"type": "boolean", "title": "Is somebody asking whether the service is ready?"}},
+        }
+    ),
 )
 
 
@@ -101,15 +107,18 @@ class Startup:
     def _serve(self, engine: Engine, planner: Planner, info: EngineInfo) -> DecisionService:
         settings, serving = self._state["settings"], self._state["serving"]
         serving.info, serving.fingerprint = info, fingerprint(info)
+        plans = Plans(planner, settings.rubric_cache_entries)
+        admission = Admission(settings.max_inflight)
+        lifecycle = self._state["lifecycle"]
+        serving.checks = CheckService(plans=plans, admission=admission, lifecycle=lifecycle)
         serving.service = DecisionService(
             engine=engine,
-            planner=planner,
+            plans=plans,
             model=ServedModel(name=info.model, fingerprint=serving.fingerprint),
             defaults=Defaults(entropy_threshold=settings.entropy_threshold, deadline_seconds=settings.deadline_seconds),
-            admission=Admission(settings.max_inflight),
-            lifecycle=self._state["lifecycle"],
+            admission=admission,
+            lifecycle=lifecycle,
             metrics=self._state["metrics"],
-            cached_plans=settings.rubric_cache_entries,
         )
         return serving.service
 
@@ -137,14 +146,27 @@ def make_planner(settings: Settings, checkpoint: Checkpoint) -> Planner:
     Raises:
         UnfitTokenizer: the checkpoint's tokenizer cannot spell a canvas.
     """
-    planner = Planner(
-        tokenizer=CheckpointTokenizer.from_checkpoint(checkpoint.folder),
+    planner = planner_of(settings, CheckpointTokenizer.from_checkpoint(checkpoint.folder))
+    planner.prepare()
+    return planner
+
+
+def planner_of(settings: Settings, tokenizer: Tokenizer) -> Planner:
+    """A planner for a tokenizer, as the settings have it."""
+    return Planner(
+        tokenizer=tokenizer,
         max_model_len=settings.max_model_len,
         canvas_length=settings.canvas_length,
-        max_text_chars=settings.rubric_text_chars,
+        max_branch_tokens=settings.branch_tokens,
+        rubric_limits=RubricLimits(
+            max_questions=settings.rubric_questions,
+            max_options=settings.rubric_options,
+            max_text_chars=settings.rubric_text_chars,
+            max_chars=settings.rubric_chars,
+            max_depth=settings.rubric_depth,
+            max_nodes=settings.rubric_nodes,
+        ),
     )
-    assert planner.limits.max_questions  # found now, not at the first request
-    return planner
 
 
 def freeze_heap() -> None:

@@ -35,6 +35,7 @@ class CheckpointTokenizer:
         self.chat_template = self._take_apart(rendered)
         self.control_token_ids = self._control_tokens()
         self.turn_end_token_id = self._turn_end()
+        self.longest_token_bytes = max(len(token.encode()) for token in template.get_vocab())
         self._check_plain_text()
 
     @classmethod
@@ -63,6 +64,11 @@ class CheckpointTokenizer:
         ids: list[int] = self._plain.encode(text, add_special_tokens=False).ids
         return ids
 
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of token ids, control tokens included."""
+        text: str = self._template.decode(list(token_ids), skip_special_tokens=False)
+        return text
+
     def _token_id(self, token: str) -> int:
         token_id: int | None = self._template.token_to_id(token)
         if token_id is None:
@@ -87,11 +93,18 @@ class CheckpointTokenizer:
         return tuple(self._template.encode(text, add_special_tokens=False).ids)
 
     def _control_tokens(self) -> frozenset[int]:
-        """What the tokenizer declares special, and every other added token that the template uses."""
+        """What the tokenizer declares special, and every other added token that the template uses but white space.
+
+        Gemma 3 has line breaks among its added tokens. They forge no turn, and callers' texts are full of them.
+        """
         added = self._template.get_added_tokens_decoder()
         parts = self.chat_template
         in_template = {*parts.head, *parts.middle, *parts.tail}
-        return frozenset(token_id for token_id, token in added.items() if token.special or token_id in in_template)
+        return frozenset(
+            token_id
+            for token_id, token in added.items()
+            if token.special or (token_id in in_template and not token.content.isspace())
+        )
 
     def _turn_end(self) -> int:
         first = next(iter(self.chat_template.tail), None)

@@ -11,6 +11,7 @@ from bench.command import Command, service_command
 from bench.first_requests import measure_first_requests
 from bench.latency import LATENCY
 from bench.overhead import measure_overhead
+from bench.questions import measure_questions
 from bench.steps import STEPS
 
 COMMANDS: dict[str, Command] = {
@@ -18,6 +19,7 @@ COMMANDS: dict[str, Command] = {
         measure_first_requests, "200 requests of mixed widths, sizes and batches: is there a stall?"
     ),
     "overhead": service_command(measure_overhead, "wall time outside engine steps, one client"),
+    "questions": service_command(measure_questions, "what more questions cost, one client"),
     "steps": STEPS,
     "latency": LATENCY,
     "bundles": BUNDLES,

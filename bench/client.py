@@ -18,6 +18,7 @@ class Timed:
     wall_ms: float
     total_ms: float
     engine_ms: float
+    engine_steps: int
 
     @property
     def overhead_ms(self) -> float:
@@ -35,8 +36,13 @@ async def ask(client: httpx.AsyncClient, body: dict[str, Any]) -> Timed:
     started = time.perf_counter()
     response = await client.post("/decide", json=body)
     wall_ms = (time.perf_counter() - started) * 1000
-    timing = response.raise_for_status().json()["timing"]
-    return Timed(wall_ms=wall_ms, total_ms=timing["total_ms"], engine_ms=timing["engine_ms"])
+    answer = response.raise_for_status().json()
+    return Timed(
+        wall_ms=wall_ms,
+        total_ms=answer["timing"]["total_ms"],
+        engine_ms=answer["timing"]["engine_ms"],
+        engine_steps=answer["usage"]["engine_steps"],
+    )
 
 
 async def ask_together(client: httpx.AsyncClient, bodies: Sequence[dict[str, Any]]) -> list[Timed]:

@@ -29,18 +29,26 @@ from engine.settings import EngineSettings
 
 REMEMBERED_READS = 1000
 
+# A label weighs at most 2 ** 16: this is more than all the labels of a slot.
+VOCABULARY_WEIGHT = 2**24
+
 Logprobs = Callable[[ReadRequest, Branch, CanvasSlot], tuple[float, ...]]
 
 
 def hashed_logprobs(request: ReadRequest, branch: Branch, slot: CanvasSlot) -> tuple[float, ...]:
-    """Logprobs that depend on what the branch sees and on the slot, and on nothing else; over the slot's own labels."""
+    """Logprobs that depend on what the branch sees and on the slot, and on nothing else.
+
+    Over the slot's own labels. Where the read is not constrained over a vocabulary that is the same for all, so that
+    a slot may be read in parts.
+    """
     prompt = request.prompt_token_ids + branch.suffix_token_ids
     asked = repr((prompt, branch.canvas_token_ids, slot.position)).encode()
     weights = [
         1.0 + int.from_bytes(hashlib.sha256(asked + str(label).encode()).digest()[:2], "big")
         for label in slot.label_token_ids
     ]
-    return tuple(math.log(weight / sum(weights)) for weight in weights)
+    total = sum(weights) if request.is_constrained else VOCABULARY_WEIGHT
+    return tuple(math.log(weight / total) for weight in weights)
 
 
 @dataclass(kw_only=True)

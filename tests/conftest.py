@@ -1,4 +1,4 @@
-"""Fixtures: a clean environment, the demo tokenizer, the service over a fake engine, one real server for all."""
+"""Fixtures: a clean environment, the demo's tokenizer and Gemma's, the service over a fake engine, one real server."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from fastapi import FastAPI
 from app.canvas.plan import Planner
 from app.main import create_app
 from app.settings import Settings, demo_checkpoint
-from app.startup import engine_settings
+from app.startup import engine_settings, planner_of
 from app.tokenizer import CheckpointTokenizer
 from engine.checkpoint import Checkpoint
 from engine.fake import FakeEngine
+from tests.gemma import write_gemma_tokenizer
 from tests.server import ServerProcess
 
 
@@ -42,15 +43,40 @@ def tokenizer(checkpoint: Path) -> CheckpointTokenizer:
 
 
 @pytest.fixture(scope="session")
+def gemma_tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tokenizer files of a checkpoint with a real Gemma tokenizer."""
+    folder = tmp_path_factory.mktemp("gemma-tokenizer")
+    write_gemma_tokenizer(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def gemma_tokenizer(gemma_tokenizer_folder: Path) -> CheckpointTokenizer:
+    """A real Gemma tokenizer: 262,145 entries."""
+    return CheckpointTokenizer.from_checkpoint(gemma_tokenizer_folder)
+
+
+@pytest.fixture(scope="session")
+def gemma_checkpoint(gemma_tokenizer_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random checkpoint with the Gemma tokenizer's vocabulary; what it answers means nothing, but is the model's."""
+    # Here, not above: it imports torch and transformers, which most tests do without.
+    from tests.checkpoints import write_random_checkpoint
+
+    folder = tmp_path_factory.mktemp("gemma-checkpoint")
+    write_random_checkpoint(folder, tokenizer_folder=gemma_tokenizer_folder, with_vision=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def planner(tokenizer: CheckpointTokenizer) -> Planner:
     """A planner with the default limits."""
-    settings = Settings()
-    return Planner(
-        tokenizer=tokenizer,
-        max_model_len=settings.max_model_len,
-        canvas_length=settings.canvas_length,
-        max_text_chars=settings.rubric_text_chars,
-    )
+    return planner_of(Settings(), tokenizer)
+
+
+@pytest.fixture(scope="session")
+def gemma_planner(gemma_tokenizer: CheckpointTokenizer) -> Planner:
+    """A planner with the default limits on the Gemma tokenizer."""
+    return planner_of(Settings(), gemma_tokenizer)
 
 
 @pytest.fixture

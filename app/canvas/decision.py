@@ -1,18 +1,18 @@
-"""From distributions to a decision: an answer per question, and an instance of the rubric."""
+"""From readings to a decision: an answer per question, and an instance of the rubric."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
-from jsonschema import Draft202012Validator
-from referencing import Registry
-
-from app.canvas.distribution import Distribution, choice_confidence, entropy, margin, score_confidence
-from app.canvas.json import Json, JsonScalar
-from app.canvas.question import Kind, Question
+from app.canvas.distribution import normalise
+from app.canvas.field import build_decision, is_answered
+from app.canvas.json import Json
+from app.canvas.plan import QuestionLogprobs
+from app.canvas.question import Question, Reading
+from app.canvas.rubric import Rubric
 
 
 class Outcome(StrEnum):
@@ -20,6 +20,7 @@ class Outcome(StrEnum):
 
     DECIDED = "decided"
     UNCERTAIN = "uncertain"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,53 +28,49 @@ class Answer:
     """The answer to one question.
 
     Attributes:
-        value: the likeliest option; the first of equals.
-        probability: its probability.
-        probabilities: of every option, in the rubric's order.
-        entropy: normalised, 0 to 1.
-        confidence, margin: see `app.canvas.distribution`.
-        expected: for scores the mean level, else None.
+        reading: what was read at its slots, whether or not the decision holds it.
+        outcome: SKIPPED if the question's condition does not hold: then the decision does not hold its value.
     """
 
     question: Question
-    value: JsonScalar
+    reading: Reading
     outcome: Outcome
-    probability: float
-    probabilities: Distribution
-    entropy: float
-    confidence: float
-    margin: float
-    expected: float | None
 
 
-def answer(question: Question, probabilities: Distribution, entropy_threshold: float) -> Answer:
-    """Answer a question from its distribution."""
-    likeliest = probabilities.index(max(probabilities))
-    uncertainty = entropy(probabilities)
-    is_score = question.kind is Kind.SCORE
-    return Answer(
-        question=question,
-        value=question.options[likeliest].value,
-        outcome=Outcome.DECIDED if uncertainty <= entropy_threshold else Outcome.UNCERTAIN,
-        probability=probabilities[likeliest],
-        probabilities=probabilities,
-        entropy=uncertainty,
-        confidence=score_confidence(probabilities) if is_score else choice_confidence(probabilities),
-        margin=margin(probabilities),
-        expected=_expected(question, probabilities) if is_score else None,
+def decide(
+    rubric: Rubric, logprobs: QuestionLogprobs, entropy_threshold: float
+) -> tuple[dict[str, Json], tuple[Answer, ...]]:
+    """The decision and the answers it is made of, in the rubric's order.
+
+    Raises:
+        NonFiniteLogprobs: a logprob is NaN or infinite.
+    """
+    readings = [
+        question.answer([normalise(line) for line in lines])
+        for question, lines in zip(rubric.questions, logprobs, strict=True)
+    ]
+    values = {question.path: reading.value for question, reading in zip(rubric.questions, readings, strict=True)}
+    decision = build_decision(rubric.fields, values)
+    answers = zip(rubric.questions, readings, strict=True)
+    return decision, tuple(
+        Answer(question=question, reading=reading, outcome=_outcome(question, reading, decision, entropy_threshold))
+        for question, reading in answers
     )
 
 
-def _expected(question: Question, probabilities: Distribution) -> float:
-    levels = (option.value for option in question.options)
-    return math.fsum(p * level for p, level in zip(probabilities, levels, strict=True) if isinstance(level, int))
+def overall(answers: Sequence[Answer]) -> Literal[Outcome.DECIDED, Outcome.UNCERTAIN]:
+    """The outcome of a decision: it can be acted on if no answer is uncertain."""
+    is_uncertain = any(answer.outcome is Outcome.UNCERTAIN for answer in answers)
+    return Outcome.UNCERTAIN if is_uncertain else Outcome.DECIDED
 
 
-def decision_of(answers: Sequence[Answer]) -> dict[str, JsonScalar]:
-    """The decision: an instance of the rubric."""
-    return {answer.question.name: answer.value for answer in answers}
+def max_entropy(answers: Sequence[Answer]) -> float:
+    """The entropy of the least sure answer that was not skipped; 0 if all were."""
+    asked = (answer.reading.entropy for answer in answers if answer.outcome is not Outcome.SKIPPED)
+    return max(asked, default=0.0)
 
 
-def make_validator(schema: Mapping[str, Json]) -> Draft202012Validator:
-    """A validator that can look nothing up: its registry is empty, and formats are not checked."""
-    return Draft202012Validator(schema, registry=Registry())
+def _outcome(question: Question, reading: Reading, decision: dict[str, Json], entropy_threshold: float) -> Outcome:
+    if not is_answered(decision, question.path):
+        return Outcome.SKIPPED
+    return Outcome.DECIDED if reading.entropy <= entropy_threshold else Outcome.UNCERTAIN

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from app.canvas.errors import NonFiniteLogprobs
 
 Distribution = tuple[float, ...]
@@ -15,14 +13,17 @@ Distribution = tuple[float, ...]
 def normalise(logprobs: Sequence[float]) -> Distribution:
     """Probabilities over these labels alone, summing to 1: log-sum-exp in float64.
 
+    Not in NumPy: slots have a few labels, and an array of a few numbers costs more than the numbers.
+
     Raises:
         NonFiniteLogprobs: a value is NaN or infinite.
     """
-    values = np.asarray(logprobs, dtype=np.float64)
-    if not np.isfinite(values).all():
+    if not all(map(math.isfinite, logprobs)):
         raise NonFiniteLogprobs("a logprob is not finite")
-    weights = np.exp(values - values.max())
-    return tuple((weights / weights.sum()).tolist())
+    highest = max(logprobs)
+    weights = [math.exp(logprob - highest) for logprob in logprobs]
+    total = math.fsum(weights)
+    return tuple(weight / total for weight in weights)
 
 
 def entropy_nats(probabilities: Distribution) -> float:

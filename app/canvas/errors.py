@@ -3,6 +3,7 @@
     CanvasError
     ├── RubricRejected      the rubric is outside the language; lists every problem at once
     ├── PromptTooLong       rubric and state do not fit the context
+    ├── PlanTooLarge        its questions take more reading than one request may
     ├── UnfitTokenizer      this tokenizer cannot spell a canvas; found at start-up
     └── NonFiniteLogprobs   the engine reported a NaN or an infinity; never becomes a decision
 
@@ -45,8 +46,16 @@ class PromptTooLong(CanvasError):
     """Prompt and canvas do not fit the context the engine serves."""
 
     def __init__(self, pointer: str, needed_tokens: int, limit_tokens: int) -> None:
-        super().__init__(f"prompt and canvas need {needed_tokens} tokens, {limit_tokens} are served")
+        super().__init__(f"prompt and canvas need at least {needed_tokens} tokens, {limit_tokens} are served")
         self.problem = Problem(pointer=pointer, code="prompt_too_long", message=str(self))
+
+
+class PlanTooLarge(CanvasError):
+    """What is read behind the prompt is too much for one request."""
+
+    def __init__(self, limit_tokens: int) -> None:
+        super().__init__(f"suffixes and canvases of a request may have {limit_tokens} tokens together")
+        self.problem = Problem(pointer="/rubric", code="plan_too_large", message=str(self))
 
 
 class UnfitTokenizer(CanvasError):

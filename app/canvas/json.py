@@ -43,3 +43,12 @@ def to_text(value: Json) -> str:
 def one_line(text: str) -> str:
     """Text with every run of white space made one space, so that it cannot look like another line of the prompt."""
     return " ".join(text.split())
+
+
+def sentences(*parts: str) -> str:
+    """Texts as sentences of one, without a full stop at its end; empty ones are left out."""
+    said = ""
+    for part in (part.rstrip(".") for part in parts):
+        gap = "" if not said or not part else " " if said[-1] in "?!:" else ". "
+        said += gap + part
+    return said

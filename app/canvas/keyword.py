@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema that cannot be skipped."""
+"""The keywords of JSON Schema: which cannot be skipped, and which can."""
 
 from __future__ import annotations
 
@@ -18,3 +18,16 @@ CONSTRAINING = frozenset(
         *("allOf", "anyOf", "oneOf", "not", "if", "then", "else"),
     }
 )
+
+# Every keyword that only says something. Any other is ignored too, as JSON Schema has it, but may be a misspelt one.
+ANNOTATIONS = frozenset(
+    {
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format"),
+        *("contentEncoding", "contentMediaType", "contentSchema"),
+        *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$comment", "$vocabulary"),
+        *("$defs", "definitions", "discriminator", "x-option-descriptions"),
+    }
+)
+
+# Where a reference may point.
+DEFINITIONS = ("$defs", "definitions")

@@ -15,9 +15,19 @@ from itertools import product
 from app.canvas.errors import UnfitTokenizer
 from app.canvas.tokenizer import Tokenizer
 
-# A read carries at most this many labels: engine.protocol.MAX_LABELS_PER_READ, which the canvas may not import.
-MAX_LABELS = 128
+# One for each option that a question may have.
+MAX_LABELS = 255
 MIN_LABELS = 2
+# A read carries at most this many labels: engine.protocol.MAX_LABELS_PER_READ, which the canvas may not import.
+MAX_LABELS_PER_READ = 128
+# A label must not say anything: "NO = yes" would be read as an answer.
+WORDS = frozenset(
+    {
+        *("AD", "AH", "AI", "AM", "AN", "AS", "AT", "BE", "BY", "DO", "EX", "GO", "HA", "HE", "HI"),
+        *("HO", "ID", "IF", "IN", "IS", "IT", "LO", "MA", "ME", "MY", "NA", "NO", "OF", "OH", "OK"),
+        *("ON", "OR", "OW", "OX", "PA", "PM", "SO", "TO", "UP", "US", "WE", "YA", "YE", "YO"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +49,7 @@ def answer_line(number: int, label: str) -> str:
 
 
 def find_labels(tokenizer: Tokenizer, limit: int = MAX_LABELS) -> tuple[Label, ...]:
-    """The first `limit` labels this tokenizer offers, letters first, then pairs of letters.
+    """The first `limit` labels this tokenizer offers, capitals first, then pairs of them.
 
     Raises:
         UnfitTokenizer: it has fewer than two.
@@ -48,7 +58,7 @@ def find_labels(tokenizer: Tokenizer, limit: int = MAX_LABELS) -> tuple[Label, .
     labels: dict[int, Label] = {}
     for text in _candidates():
         token_id = canvas_place.token_of(tokenizer.encode(answer_line(1, text)))
-        if token_id is None or token_id in labels or token_id not in tokenizer.encode(option_line(text, "x")):
+        if token_id is None or token_id in labels or token_id not in tokenizer.encode(option_line(text, "1")):
             continue
         labels[token_id] = Label(text=text, token_id=token_id)
         if len(labels) == limit:
@@ -58,21 +68,28 @@ def find_labels(tokenizer: Tokenizer, limit: int = MAX_LABELS) -> tuple[Label, .
     return tuple(labels.values())
 
 
-def assign_labels(alphabet: Sequence[Label], option_counts: Sequence[int]) -> tuple[tuple[Label, ...], ...]:
-    """Labels for each question's options: different ones for different questions while the alphabet lasts.
+def assign_labels(alphabet: Sequence[Label], counts: Sequence[int]) -> tuple[tuple[Label, ...], ...]:
+    """Labels for each question: different ones for different questions while those of one read last.
 
-    A model copies a letter it sees at one slot to another, so questions share letters only when they must.
+    A model copies a letter it sees at one slot to another, so questions share letters only when they must. More labels
+    than one read carries would take more reads, so they are for questions that cannot do with fewer.
     """
+    shared = alphabet[:MAX_LABELS_PER_READ]
     assigned, start = [], 0
-    for count in option_counts:
-        assigned.append(tuple(alphabet[(start + i) % len(alphabet)] for i in range(count)))
-        start += count
+    for count in counts:
+        if count > len(shared):
+            assigned.append(tuple(alphabet[:count]))
+        else:
+            assigned.append(tuple(shared[(start + i) % len(shared)] for i in range(count)))
+            start += count
     return tuple(assigned)
 
 
 def _candidates() -> Iterator[str]:
+    """Capitals, pairs of capitals, small letters: what comes first is what most rubrics use."""
     yield from string.ascii_uppercase
-    yield from map("".join, product(string.ascii_uppercase, repeat=2))
+    yield from (pair for pair in map("".join, product(string.ascii_uppercase, repeat=2)) if pair not in WORDS)
+    yield from string.ascii_lowercase
 
 
 class _Place:

@@ -1,6 +1,6 @@
-"""The canvas: an answer template with one open slot per question.
+"""The canvas: an answer template with one open slot per line.
 
-1: ▢          a line a question, the number neutral, the slot one token wide
+1: ▢          a line a question (a selection: a line an option), the number neutral, the slot one token wide
 2: ▢
 <turn|>       the end of the model's turn
 <pad>         at least one pad: without it the last rows lose label mass
@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.canvas.errors import UnfitTokenizer
@@ -23,11 +23,13 @@ class CanvasTemplate:
 
     Attributes:
         token_ids: template tokens; what stands at a slot has no meaning.
-        slots: the position of each question's slot, in question order.
+        slots: the position of each line's slot, in order.
+        first: the number of the first line.
     """
 
     token_ids: tuple[int, ...]
     slots: tuple[int, ...]
+    first: int
 
     @property
     def width(self) -> int:
@@ -42,36 +44,56 @@ class CanvasTemplate:
         return tuple(canvas)
 
 
-def build_canvas(tokenizer: Tokenizer, alphabet: Sequence[Label], questions: int) -> CanvasTemplate:
-    """The canvas for a number of questions.
+def build_canvas(tokenizer: Tokenizer, alphabet: Sequence[Label], first: int, lines: int) -> CanvasTemplate:
+    """The canvas of a number of lines, numbered from `first`.
 
     The text is tokenised as a whole, twice with different labels: where the two differ is where the slots are.
 
     Raises:
         UnfitTokenizer: a slot is not exactly one token wide.
     """
-    first, second = (_spell(tokenizer, label, questions) for label in alphabet[:2])
-    slots = tuple(i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
-    is_one_wide = len(first) == len(second) and len(slots) == questions
-    if not is_one_wide or any(first[slot] != alphabet[0].token_id for slot in slots):
-        raise UnfitTokenizer(f"a canvas of {questions} lines does not keep its labels as single tokens")
+    one, other = (tokenizer.encode(canvas_text(label.text, first, lines)) for label in alphabet[:2])
+    slots = tuple(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    is_one_wide = len(one) == len(other) and len(slots) == lines
+    if not is_one_wide or any(one[slot] != alphabet[0].token_id for slot in slots):
+        raise UnfitTokenizer(f"a canvas of {lines} lines does not keep its labels as single tokens")
     tail = (tokenizer.turn_end_token_id, tokenizer.pad_token_id)
-    return CanvasTemplate(token_ids=(*first, *tail), slots=slots)
+    return CanvasTemplate(token_ids=(*one, *tail), slots=slots, first=first)
 
 
-def count_questions_that_fit(tokenizer: Tokenizer, alphabet: Sequence[Label], canvas_length: int, limit: int) -> int:
-    """How many questions a canvas of `canvas_length` tokens can hold, at most `limit`.
+def fill_canvases(
+    tokenizer: Tokenizer, alphabet: Sequence[Label], first: int, lines: int, canvas_length: int
+) -> Iterator[CanvasTemplate]:
+    """Canvases for a number of lines, numbered from `first`; each as full as `canvas_length` tokens allow.
 
     Raises:
-        UnfitTokenizer: not even one.
+        UnfitTokenizer: not even one line fits.
     """
-    fitting = 0
-    while fitting < limit and build_canvas(tokenizer, alphabet, fitting + 1).width <= canvas_length:
-        fitting += 1
-    if not fitting:
-        raise UnfitTokenizer(f"a canvas of {canvas_length} tokens holds no question with this tokenizer")
-    return fitting
+    while lines:
+        canvas = _fullest_canvas(tokenizer, alphabet, first, lines, canvas_length)
+        first, lines = first + len(canvas.slots), lines - len(canvas.slots)
+        yield canvas
 
 
-def _spell(tokenizer: Tokenizer, label: Label, questions: int) -> Sequence[int]:
-    return tokenizer.encode("".join(answer_line(number, label.text) for number in range(1, questions + 1)))
+def canvas_text(label: str, first: int, lines: int) -> str:
+    """What a canvas says where every slot holds that label."""
+    return "".join(answer_line(number, label) for number in range(first, first + lines))
+
+
+def _fullest_canvas(
+    tokenizer: Tokenizer, alphabet: Sequence[Label], first: int, lines: int, canvas_length: int
+) -> CanvasTemplate:
+    # A line has at least a number, a slot and something between them.
+    lines = min(lines, canvas_length // 3)
+    while lines:
+        canvas = build_canvas(tokenizer, alphabet, first, lines)
+        if canvas.width <= canvas_length:
+            return canvas
+        # Lines get wider with their numbers, never narrower: at least this many are too many.
+        lines -= max(1, (canvas.width - canvas_length) // _widest_line(canvas))
+    raise UnfitTokenizer(f"a canvas of {canvas_length} tokens holds no line with this tokenizer")
+
+
+def _widest_line(canvas: CanvasTemplate) -> int:
+    ends = (*canvas.slots[1:], canvas.width)
+    return max(end - slot for slot, end in zip(canvas.slots, ends, strict=True))

@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
+from itertools import repeat
 
 from jsonschema import Draft202012Validator
 
-from app.canvas.decision import make_validator
-from app.canvas.errors import PromptTooLong
+from app.canvas.branch import PlannedBranch, collect, plan_branches
+from app.canvas.condition import make_validator
+from app.canvas.errors import PlanTooLarge, PromptTooLong
 from app.canvas.json import Json
 from app.canvas.label import Label, assign_labels, find_labels
-from app.canvas.layout import CanvasTemplate, build_canvas, count_questions_that_fit
+from app.canvas.layout import fill_canvases
 from app.canvas.noise import seed_of
-from app.canvas.prompt import prompt_tokens, rubric_text
+from app.canvas.prompt import (
+    PromptFrame,
+    first_lines,
+    isolated,
+    preface_text,
+    questions_text,
+    rubric_first,
+    state_first,
+)
 from app.canvas.question import Question
-from app.canvas.rubric import RubricLimits, compile_rubric
+from app.canvas.rubric import Rubric, compile_rubric
+from app.canvas.site import RubricLimits
 from app.canvas.tokenizer import Tokenizer
 
-# The language's own bounds; a tokenizer or a canvas may set narrower ones.
-MAX_QUESTIONS = 64
-MAX_OPTIONS = 255
+# The widest line: no rubric of the language has more.
+LAST_LINE = 64 * 255
+# Per question, per line, the logprob of each option.
+QuestionLogprobs = tuple[tuple[tuple[float, ...], ...], ...]
+
+
+class Layout(StrEnum):
+    """Which questions share a canvas.
+
+    JOINT: all. SPLIT: none, after the same prompt. ISOLATED: none, and none sees another's text.
+    """
+
+    JOINT = "joint"
+    SPLIT = "split"
+    ISOLATED = "isolated"
+
+
+class Order(StrEnum):
+    """What leads the prompt, and so what requests can share."""
+
+    RUBRIC_FIRST = "rubric_first"
+    STATE_FIRST = "state_first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,25 +60,45 @@ class Plan:
     """A rubric laid out.
 
     Attributes:
-        labels: per question, the label of each option.
-        canvas: the template all reads share.
-        rubric_token_ids: the system turn.
+        labels: per question, the label of each of `slot_options`.
+        frame: the prompt but for the state.
+        branches: what is read, one engine step where they fit.
         validator: checks decisions against what was understood of the rubric.
     """
 
-    questions: tuple[Question, ...]
+    rubric: Rubric
     labels: tuple[tuple[Label, ...], ...]
-    canvas: CanvasTemplate
-    rubric_token_ids: tuple[int, ...]
+    frame: PromptFrame
+    branches: tuple[PlannedBranch, ...]
     validator: Draft202012Validator
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """In the rubric's order."""
+        return self.rubric.questions
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether a slot is read in more than one branch: then logprobs have to be comparable between branches."""
+        return any(len(slot.options) < len(self.labels[slot.question]) for b in self.branches for slot in b.slots)
+
+    @property
+    def widest_tokens(self) -> int:
+        """What the largest branch adds to the shared prompt."""
+        return max(len(branch.suffix_token_ids) + branch.canvas.width for branch in self.branches)
+
+    def collect(self, branch_logprobs: Sequence[Sequence[Sequence[float]]]) -> QuestionLogprobs:
+        """What the engine reports per branch, per question."""
+        sizes = [(question.lines, len(question.slot_options)) for question in self.questions]
+        return collect(self.branches, branch_logprobs, sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededRead:
-    """A prompt and a canvas with its noise, ready to be read."""
+    """A prompt and the canvases behind it, with their noise, ready to be read."""
 
     prompt_token_ids: tuple[int, ...]
-    canvas_token_ids: tuple[int, ...]
+    canvases: tuple[tuple[int, ...], ...]
     seed: int
 
 
@@ -58,13 +109,15 @@ class Planner:
     Attributes:
         max_model_len: prompt plus canvas, in tokens.
         canvas_length: widest canvas, in tokens.
-        max_text_chars: longest single text of a rubric.
+        max_branch_tokens: suffixes and canvases of a request together.
+        rubric_limits: how large a rubric may be; see `limits`.
     """
 
     tokenizer: Tokenizer
     max_model_len: int
     canvas_length: int
-    max_text_chars: int
+    max_branch_tokens: int
+    rubric_limits: RubricLimits
 
     @cached_property
     def alphabet(self) -> tuple[Label, ...]:
@@ -73,61 +126,120 @@ class Planner:
 
     @cached_property
     def limits(self) -> RubricLimits:
-        """What a rubric may hold here."""
-        return RubricLimits(
-            max_questions=count_questions_that_fit(self.tokenizer, self.alphabet, self.canvas_length, MAX_QUESTIONS),
-            max_options=min(MAX_OPTIONS, len(self.alphabet)),
-            max_text_chars=self.max_text_chars,
-        )
+        """How large a rubric may be here: a slot has no more options than this tokenizer has labels.
 
-    @cached_property
-    def _canvases(self) -> dict[int, CanvasTemplate]:
-        # At most `limits.max_questions` entries.
-        return {}
+        Raises:
+            UnfitTokenizer: this tokenizer cannot spell a canvas as wide as is served.
+        """
+        tuple(fill_canvases(self.tokenizer, self.alphabet, LAST_LINE, 1, self.canvas_length))
+        return replace(self.rubric_limits, max_labels=len(self.alphabet))
 
-    def plan(self, rubric: Json, instructions: str | None) -> Plan:
+    def prepare(self) -> None:
+        """Find labels and limits now, not at the first request.
+
+        Raises:
+            UnfitTokenizer: see `limits`.
+        """
+        _ = self.limits
+
+    def plan(
+        self,
+        schema: Json,
+        instructions: str | None = None,
+        *,
+        layout: Layout = Layout.JOINT,
+        order: Order = Order.RUBRIC_FIRST,
+    ) -> Plan:
         """Understand and lay out a rubric.
 
         Raises:
             RubricRejected: with every problem.
             PromptTooLong: no state would fit beside it.
+            PlanTooLarge: it takes too much reading.
         """
-        compiled = compile_rubric(rubric, self.limits)
-        labels = assign_labels(self.alphabet, [len(question.options) for question in compiled.questions])
-        rubric_token_ids = tuple(self.tokenizer.encode(rubric_text(compiled.questions, labels, instructions)))
-        canvas = self._canvas(len(compiled.questions))
-        without_state = len(prompt_tokens(self.tokenizer, rubric_token_ids, ""))
-        self._check_length("/rubric", without_state + canvas.width)
-        return Plan(
-            questions=compiled.questions,
+        rubric = compile_rubric(schema, self.limits)
+        labels = self._labels(rubric.questions, layout)
+        frame = self._frame(rubric, labels, preface_text(instructions, rubric.description), layout, order)
+        # Ahead of the canvases: there is no end to what a rubric without a fitting prompt might ask for.
+        longest_suffix = max(map(len, frame.suffixes), default=0)
+        self._check_length("/rubric", len(frame.around(())) + longest_suffix)
+        branches = tuple(self._within_bounds(self._branches(rubric.questions, labels, frame, layout)))
+        plan = Plan(
+            rubric=rubric,
             labels=labels,
-            canvas=canvas,
-            rubric_token_ids=rubric_token_ids,
-            validator=make_validator(compiled.schema),
+            frame=frame,
+            branches=branches,
+            validator=make_validator(rubric.schema),
         )
+        self._check_length("/rubric", len(frame.around(())) + plan.widest_tokens)
+        return plan
 
     def seed_read(self, plan: Plan, state_text: str, seed: int | None) -> SeededRead:
-        """Lay a state's text out under a plan and draw the canvas's noise.
+        """Lay a state's text out under a plan and draw the noise of its canvases.
+
+        Every canvas draws from the start of the seed's stream: what is read beside it does not move its noise.
 
         Raises:
             PromptTooLong: prompt and canvas do not fit the context.
         """
-        prompt = prompt_tokens(self.tokenizer, plan.rubric_token_ids, state_text)
-        self._check_length("/state", len(prompt) + plan.canvas.width)
+        # Ahead of tokenising it: that takes as long as the text is, however little of it would fit.
+        self._check_length("/state", len(state_text) // self.tokenizer.longest_token_bytes)
+        prompt = plan.frame.around(self.tokenizer.encode(state_text))
+        self._check_length("/state", len(prompt) + plan.widest_tokens)
         seed = seed_of(prompt) if seed is None else seed
-        canvas = plan.canvas.with_noise(seed, self.tokenizer.vocabulary_size)
-        return SeededRead(prompt_token_ids=prompt, canvas_token_ids=canvas, seed=seed)
+        canvases = (branch.canvas.with_noise(seed, self.tokenizer.vocabulary_size) for branch in plan.branches)
+        return SeededRead(prompt_token_ids=prompt, canvases=tuple(canvases), seed=seed)
+
+    def _labels(self, questions: Sequence[Question], layout: Layout) -> tuple[tuple[Label, ...], ...]:
+        counts = [len(question.slot_options) for question in questions]
+        if layout is Layout.ISOLATED:  # nothing that a question sees may depend on the others
+            return tuple(labels for count in counts for labels in assign_labels(self.alphabet, [count]))
+        return assign_labels(self.alphabet, counts)
+
+    def _frame(
+        self, rubric: Rubric, labels: Sequence[Sequence[Label]], preface: str, layout: Layout, order: Order
+    ) -> PromptFrame:
+        if layout is Layout.ISOLATED:
+            alone = zip(rubric.questions, labels, strict=True)
+            texts = [questions_text([question], [own]) for question, own in alone]
+            is_state_first = order is Order.STATE_FIRST
+            repeated_chars = len(texts) * len(preface) if is_state_first else 0
+            if repeated_chars > self.max_branch_tokens * self.tokenizer.longest_token_bytes:
+                raise PlanTooLarge(self.max_branch_tokens)
+            return isolated(self.tokenizer, preface, texts, is_state_first=is_state_first)
+        lay = state_first if order is Order.STATE_FIRST else rubric_first
+        return lay(self.tokenizer, preface, questions_text(rubric.questions, labels))
+
+    def _branches(
+        self, questions: Sequence[Question], labels: Sequence[Sequence[Label]], frame: PromptFrame, layout: Layout
+    ) -> Iterator[PlannedBranch]:
+        """The canvases of each group of questions that share one."""
+        lines = [[(index, line) for line in range(question.lines)] for index, question in enumerate(questions)]
+        if layout is Layout.JOINT:
+            yield from self._canvases([line for own in lines for line in own], labels, 1, ())
+            return
+        for own, first, suffix in zip(lines, first_lines(questions), frame.suffixes or repeat(()), strict=False):
+            yield from self._canvases(own, labels, 1 if layout is Layout.ISOLATED else first, suffix)
+
+    def _within_bounds(self, branches: Iterator[PlannedBranch]) -> Iterator[PlannedBranch]:
+        """The branches, as long as they are not too many: isolated questions repeat what stands around them."""
+        tokens = 0
+        for branch in branches:
+            tokens += len(branch.suffix_token_ids) + branch.canvas.width
+            if tokens > self.max_branch_tokens:
+                raise PlanTooLarge(self.max_branch_tokens)
+            yield branch
+
+    def _canvases(
+        self,
+        lines: Sequence[tuple[int, int]],
+        labels: Sequence[Sequence[Label]],
+        first: int,
+        suffix_token_ids: tuple[int, ...],
+    ) -> Iterator[PlannedBranch]:
+        canvases = tuple(fill_canvases(self.tokenizer, self.alphabet, first, len(lines), self.canvas_length))
+        return plan_branches(canvases, lines, labels, suffix_token_ids)
 
     def _check_length(self, pointer: str, tokens: int) -> None:
         if tokens > self.max_model_len:
             raise PromptTooLong(pointer, tokens, self.max_model_len)
-
-    def _canvas(self, questions: int) -> CanvasTemplate:
-        if questions not in self._canvases:
-            self._canvases[questions] = build_canvas(self.tokenizer, self.alphabet, questions)
-        return self._canvases[questions]
-
-
-def label_token_ids(labels: Sequence[Label]) -> tuple[int, ...]:
-    """Token ids of one question's labels, in option order."""
-    return tuple(label.token_id for label in labels)

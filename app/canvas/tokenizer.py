@@ -30,6 +30,7 @@ class Tokenizer(Protocol):
         control_token_ids: ids with a meaning of their own; `encode` never returns one.
         turn_end_token_id: ends the model's turn.
         pad_token_id: fills a canvas.
+        longest_token_bytes: no token stands for more text.
     """
 
     @property
@@ -41,8 +42,14 @@ class Tokenizer(Protocol):
     @property
     def pad_token_id(self) -> int: ...
     @property
+    def longest_token_bytes(self) -> int: ...
+    @property
     def chat_template(self) -> ChatTemplate: ...
 
     def encode(self, text: str) -> Sequence[int]:
         """Token ids of plain text: whatever it says, it never becomes a control token."""
+        ...
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of token ids, control tokens included: for people to look at."""
         ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
 
-from app.canvas.errors import NonFiniteLogprobs, Problem, PromptTooLong, RubricRejected, UnfitTokenizer
+from app.canvas.errors import NonFiniteLogprobs, PlanTooLarge, Problem, PromptTooLong, RubricRejected, UnfitTokenizer
 from app.errors import (
     BodyTooLarge,
     DeadlineExceeded,
@@ -41,7 +41,9 @@ class ProblemCase:
         return type(self.error).__name__
 
 
-TOO_LONG = Problem(pointer="/state", code="prompt_too_long", message="prompt and canvas need 70 tokens, 64 are served")
+TOO_LONG = Problem(
+    pointer="/state", code="prompt_too_long", message="prompt and canvas need at least 70 tokens, 64 are served"
+)
 CASES = (
     ProblemCase(MalformedBody(PROBLEM), 400, "malformed_body", problems=(PROBLEM,)),
     ProblemCase(BodyTooLarge(PROBLEM), 413, "body_too_large", problems=(PROBLEM,)),
@@ -49,6 +51,7 @@ CASES = (
     ProblemCase(SchemaRejected(PROBLEM, PROBLEM), 422, "schema_rejected", problems=(PROBLEM, PROBLEM)),
     ProblemCase(RubricRejected((PROBLEM,)), 422, "rubric_rejected", problems=(PROBLEM,)),
     ProblemCase(PromptTooLong("/state", 70, 64), 422, "prompt_too_long", problems=(TOO_LONG,)),
+    ProblemCase(PlanTooLarge(64), 422, "plan_too_large", problems=(PlanTooLarge(64).problem,)),
     ProblemCase(Overloaded(), 429, "overloaded", may_retry=True),
     ProblemCase(InternalError(CANARY), 500, "internal"),
     ProblemCase(NonFiniteLogprobs(CANARY), 500, "internal"),

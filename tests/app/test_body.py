@@ -16,9 +16,10 @@ from hypothesis import given
 from starlette.requests import Request
 from starlette.types import Message
 
-from app.body import INLINE_BYTES, MAX_DEPTH, parse_json, receive_json
+from app.body import MAX_DEPTH, parse_json, receive_json
 from app.canvas.json import Json
 from app.errors import BodyTooLarge, MalformedBody, RequestRejected, UnsupportedMediaType
+from app.offload import INLINE_SIZE
 from tests.app.canvas.rubrics import json_values
 
 LIMIT_BYTES = 1000
@@ -221,12 +222,12 @@ async def test_long_bodies_are_parsed_beside_the_loop(monkeypatch: pytest.Monkey
         return parse_json(body)
 
     monkeypatch.setattr("app.body.parse_json", watched)
-    for length in (INLINE_BYTES, INLINE_BYTES + 1):
+    for length in (INLINE_SIZE, INLINE_SIZE + 1):
         assert await receive_json(request_of([b"1".rjust(length)], JSON_HEADERS), 2 * length) == 1
     at_bound, longer = threads
     assert at_bound == threading.get_ident() != longer
     with pytest.raises(MalformedBody):
-        await receive_json(request_of([b"[" * (INLINE_BYTES + 1)], JSON_HEADERS), 2 * INLINE_BYTES)
+        await receive_json(request_of([b"[" * (INLINE_SIZE + 1)], JSON_HEADERS), 2 * INLINE_SIZE)
 
 
 @pytest.mark.parametrize(

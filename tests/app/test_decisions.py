@@ -5,31 +5,39 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from app.admission import Admission
 from app.canvas.decision import Outcome
 from app.canvas.errors import NonFiniteLogprobs, PromptTooLong, RubricRejected
 from app.canvas.json import Json
-from app.canvas.plan import Plan, Planner, SeededRead
+from app.canvas.plan import Layout, Order, Plan, Planner, SeededRead
 from app.decisions import (
-    INLINE_CHARS,
     Decision,
     DecisionRequest,
     DecisionService,
     Defaults,
     ServedModel,
     StopReason,
+    read_request,
 )
 from app.errors import DeadlineExceeded, EngineDead, InternalError, Overloaded, Starting
 from app.lifecycle import Lifecycle, Phase
 from app.metrics import Metrics
-from engine.fake import FakeEngine, Logprobs
-from engine.protocol import EngineDied, ReadFailed
+from app.offload import INLINE_SIZE
+from app.plans import PlanRequest, Plans
+from engine.fake import FakeEngine, Logprobs, hashed_logprobs
+from engine.protocol import MAX_LABELS_PER_READ, Branch, CanvasSlot, EngineDied, ReadFailed, ReadRequest
+from tests.app.canvas.plans import layouts, orders, questions, rubric_of, toy_planner
+from tests.app.service import until
 from tests.cases import PAIN, REFILL, TOPIC, rubric
+
+SYMPTOMS = {"type": "array", "items": {"enum": ["pain", "fever", "cough"]}}
+WAYS = [(layout, order) for layout in Layout for order in Order]
 
 
 @dataclass(frozen=True)
@@ -39,9 +47,16 @@ class WatchedPlanner(Planner):
     planned: list[Json] = field(default_factory=list)
     threads: list[int] = field(default_factory=list)
 
-    def plan(self, rubric: Json, instructions: str | None) -> Plan:
-        self.planned.append(rubric)
-        return super().plan(rubric, instructions)
+    def plan(
+        self,
+        schema: Json,
+        instructions: str | None = None,
+        *,
+        layout: Layout = Layout.JOINT,
+        order: Order = Order.RUBRIC_FIRST,
+    ) -> Plan:
+        self.planned.append(schema)
+        return super().plan(schema, instructions, layout=layout, order=order)
 
     def seed_read(self, plan: Plan, state_text: str, seed: int | None) -> SeededRead:
         self.threads.append(threading.get_ident())
@@ -51,12 +66,12 @@ class WatchedPlanner(Planner):
 @pytest.fixture
 def watched(planner: Planner) -> WatchedPlanner:
     """The session's planner, watched."""
-    return WatchedPlanner(
-        tokenizer=planner.tokenizer,
-        max_model_len=planner.max_model_len,
-        canvas_length=planner.canvas_length,
-        max_text_chars=planner.max_text_chars,
-    )
+    return watch(planner)
+
+
+def watch(planner: Planner) -> WatchedPlanner:
+    """The same planner, watched."""
+    return WatchedPlanner(**{one.name: getattr(planner, one.name) for one in fields(planner)})
 
 
 @pytest.fixture
@@ -86,19 +101,20 @@ def service(
     """A service over the fake engine that keeps three plans."""
     return DecisionService(
         engine=fake,
-        planner=watched,
+        plans=Plans(watched, 3),
         model=ServedModel(name="m", fingerprint="sha256:f"),
         defaults=Defaults(entropy_threshold=0.3, deadline_seconds=5.0),
         admission=admission,
         lifecycle=lifecycle,
         metrics=metrics,
-        cached_plans=3,
     )
 
 
 def asking(**changed: Any) -> DecisionRequest:
     """A request of one yes-or-no question unless told."""
-    return DecisionRequest(**{"state": "Hello.", "rubric": rubric(refill=REFILL), **changed})
+    asked = {name: changed.pop(name) for name in ("instructions", "layout", "order") if name in changed}
+    plan_request = PlanRequest(rubric=changed.pop("rubric", rubric(refill=REFILL)), **asked)
+    return DecisionRequest(**{"state": "Hello.", "asked": plan_request, **changed})
 
 
 def shares(*probabilities: float) -> Logprobs:
@@ -114,13 +130,47 @@ async def test_what_the_engine_is_asked(service: DecisionService, fake: FakeEngi
     read = planner.seed_read(plan, "Hello.", 7)
     (request,) = fake.requests
     (branch,) = request.branches
-    assert (request.prompt_token_ids, branch.canvas_token_ids) == (read.prompt_token_ids, read.canvas_token_ids)
+    assert (request.prompt_token_ids, (branch.canvas_token_ids,)) == (read.prompt_token_ids, read.canvases)
     assert (branch.suffix_token_ids, request.is_constrained, request.cache_salt) == ((), True, None)
-    assert [slot.position for slot in branch.canvas_slots] == list(plan.canvas.slots)
-    assert [len(slot.label_token_ids) for slot in branch.canvas_slots] == [4, 2]
+    assert [slot.position for slot in branch.canvas_slots] == list(plan.branches[0].canvas.slots)
     assert [slot.label_token_ids for slot in branch.canvas_slots] == [
         tuple(label.token_id for label in labels) for labels in plan.labels
     ]
+
+
+@pytest.mark.parametrize(("layout", "order"), WAYS)
+async def test_layouts_are_one_request(
+    service: DecisionService, fake: FakeEngine, planner: Planner, layout: Layout, order: Order
+) -> None:
+    """Every branch of the plan with its suffix and its noise, in order, behind one prompt, in one engine step."""
+    asked = rubric(topic=TOPIC, symptoms=SYMPTOMS, refill=REFILL)
+    made = await service.decide(asking(rubric=asked, layout=layout, order=order, seed=7))
+    plan = planner.plan(asked, layout=layout, order=order)
+    read = planner.seed_read(plan, "Hello.", 7)
+    (request,) = fake.requests
+    assert request.prompt_token_ids == read.prompt_token_ids
+    assert [(one.suffix_token_ids, one.canvas_token_ids) for one in request.branches] == [
+        (branch.suffix_token_ids, canvas) for branch, canvas in zip(plan.branches, read.canvases, strict=True)
+    ]
+    assert [len(one.canvas_slots) for one in request.branches] == ([5] if layout is Layout.JOINT else [1, 3, 1])
+    assert len(made.read.engine_steps) == 1
+    assert [len(answer.reading.probabilities) for answer in made.answers] == [4, 3, 2]
+
+
+@pytest.mark.parametrize("layout", Layout)
+async def test_what_a_branch_says_is_its_questions(service: DecisionService, fake: FakeEngine, layout: Layout) -> None:
+    """Whichever branch a slot is read in: each answer rests on its own slots, each option on its own label."""
+    slots: list[CanvasSlot] = []
+
+    def told(_request: ReadRequest, _branch: Branch, slot: CanvasSlot) -> tuple[float, ...]:
+        """The second label of the first slot, the first of the next, the second of the one after it, and so on."""
+        slots.append(slot)
+        return tuple(-0.1 if i == len(slots) % 2 else -5.0 for i in range(len(slot.label_token_ids)))
+
+    fake.logprobs = told
+    made = await service.decide(asking(rubric=rubric(topic=TOPIC, symptoms=SYMPTOMS, refill=REFILL), layout=layout))
+    assert made.value == {"topic": "symptoms", "symptoms": ["pain", "cough"], "refill": False}
+    assert len(slots) == 5
 
 
 async def test_what_comes_back(service: DecisionService, fake: FakeEngine) -> None:
@@ -129,11 +179,136 @@ async def test_what_comes_back(service: DecisionService, fake: FakeEngine) -> No
     made = await service.decide(asking(rubric=rubric(topic=TOPIC, refill=REFILL), seed=7))
     assert made.value == {"topic": "symptoms", "refill": False}
     first, second = made.answers
-    assert first.probabilities == pytest.approx((0.05, 0.8, 0.05, 0.1))
-    assert second.probabilities == pytest.approx((0.05 / 0.85, 0.8 / 0.85))
+    assert first.reading.probabilities == pytest.approx((0.05, 0.8, 0.05, 0.1))
+    assert second.reading.probabilities == pytest.approx((0.05 / 0.85, 0.8 / 0.85))
     assert (made.seed, made.read.canvas_tokens, len(made.read.engine_steps)) == (7, 10, 1)
     assert made.model == ServedModel(name="m", fingerprint="sha256:f")
     assert made.total_seconds >= 0
+
+
+@pytest.fixture
+def wide_service(
+    fake: FakeEngine, lifecycle: Lifecycle, admission: Admission, metrics: Metrics
+) -> tuple[DecisionService, Planner]:
+    """A service whose tokenizer has 255 labels, and its planner."""
+    planner = toy_planner(canvas_length=64)
+    service = DecisionService(
+        engine=fake,
+        plans=Plans(planner, 3),
+        model=ServedModel(name="m", fingerprint="sha256:f"),
+        defaults=Defaults(entropy_threshold=0.3, deadline_seconds=5.0),
+        admission=admission,
+        lifecycle=lifecycle,
+        metrics=metrics,
+    )
+    return service, planner
+
+
+def choice_of(count: int) -> dict[str, Any]:
+    """A question of that many options."""
+    return {"enum": list(range(count))}
+
+
+@pytest.mark.parametrize(("options", "branches"), [(128, 1), (129, 2), (255, 2)])
+@pytest.mark.parametrize("layout", Layout)
+async def test_reads_are_constrained_unless_in_parts(
+    wide_service: tuple[DecisionService, Planner], fake: FakeEngine, options: int, branches: int, layout: Layout
+) -> None:
+    """S11: vLLM normalises constrained logprobs over the labels that travel together, which parts do not."""
+    service, _ = wide_service
+    await service.decide(asking(rubric=rubric(a=choice_of(options)), layout=layout))
+    (request,) = fake.requests
+    assert (request.is_constrained, len(request.branches)) == (branches == 1, branches)
+
+
+async def test_parts_are_one_distribution(wide_service: tuple[DecisionService, Planner], fake: FakeEngine) -> None:
+    """Each option has the share it would have in one read of all; questions beside it are whole as well."""
+    service, planner = wide_service
+    asked = rubric(before=REFILL, many=choice_of(255), after=TOPIC)
+    made = await service.decide(asking(rubric=asked, seed=3))
+    plan = planner.plan(asked)
+    (request,) = set(fake.requests)
+    first, second = request.branches
+    assert first.canvas_token_ids == second.canvas_token_ids
+    for answer, labels, slot in zip(made.answers, plan.labels, first.canvas_slots, strict=True):
+        whole = CanvasSlot(position=slot.position, label_token_ids=tuple(label.token_id for label in labels))
+        logprobs = hashed_logprobs(replace(request, is_constrained=True), first, whole)
+        assert answer.reading.probabilities == pytest.approx([math.exp(logprob) for logprob in logprobs])
+    assert [len(labels) for labels in plan.labels] == [2, 255, 4]
+    assert {len(branch.label_token_ids) for branch in request.branches} == {MAX_LABELS_PER_READ, 127}
+
+
+@given(layouts(), orders(), questions())
+def test_every_plan_is_a_request_an_engine_takes(layout: Layout, order: Order, asked: list[dict[str, Any]]) -> None:
+    """S11: no branch breaks the contract's rules, which it checks as it is made; constrained wherever it can be."""
+    planner = toy_planner()
+    plan = planner.plan(rubric_of(asked), layout=layout, order=order)
+    request = read_request(plan, planner.seed_read(plan, "Hello.", 1))
+    assert len(request.branches) == len(plan.branches)
+    most = max(len(question.slot_options) for question in plan.questions)
+    assert request.is_constrained is (most <= MAX_LABELS_PER_READ)
+
+
+CONDITIONAL = {
+    **rubric(refill=REFILL, share={"type": "number", "minimum": 0, "maximum": 1}, symptoms=SYMPTOMS),
+    "required": ["refill", "share", "symptoms"],
+    "if": {"properties": {"refill": {"const": True}}, "required": ["refill"]},
+    "then": {"properties": {"topic": TOPIC}, "required": ["topic"]},
+}
+
+
+def answering(*shares_of_slots: tuple[float, ...]) -> Logprobs:
+    """A script for the fake: these probabilities at the slots of a canvas, in order."""
+
+    def told(_request: ReadRequest, branch: Branch, slot: CanvasSlot) -> tuple[float, ...]:
+        return tuple(map(math.log, shares_of_slots[branch.canvas_slots.index(slot)]))
+
+    return told
+
+
+SURE_OF_SYMPTOMS = ((0.99, 0.01), (0.01, 0.99), (0.98, 0.02))
+UNSURE = (0.25, 0.25, 0.25, 0.25)
+
+
+@dataclass(frozen=True)
+class ConditionCase:
+    id: str
+    refill: tuple[float, float]
+    value: dict[str, Any]
+    outcomes: list[Outcome]
+    outcome: Outcome
+
+
+DECIDED, UNCERTAIN, SKIPPED = Outcome.DECIDED, Outcome.UNCERTAIN, Outcome.SKIPPED
+CONDITIONS = (
+    ConditionCase(
+        "holds",
+        (0.99, 0.01),
+        {"refill": True, "share": pytest.approx(0.97), "symptoms": ["pain", "cough"], "topic": "billing"},
+        [DECIDED, DECIDED, DECIDED, UNCERTAIN],
+        UNCERTAIN,
+    ),
+    ConditionCase(
+        "does not hold",
+        (0.01, 0.99),
+        {"refill": False, "share": pytest.approx(0.97), "symptoms": ["pain", "cough"]},
+        [DECIDED, DECIDED, DECIDED, SKIPPED],
+        DECIDED,
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CONDITIONS, ids=lambda case: case.id)
+async def test_conditions(case: ConditionCase, service: DecisionService, fake: FakeEngine, metrics: Metrics) -> None:
+    """What is skipped is in no decision and makes none uncertain, though it was read; probabilities and lists are."""
+    fake.logprobs = answering(case.refill, (0.97, 0.03), *SURE_OF_SYMPTOMS, UNSURE)
+    made = await service.decide(asking(rubric=CONDITIONAL))
+    assert made.value == case.value
+    assert [answer.outcome for answer in made.answers] == case.outcomes
+    assert made.outcome is case.outcome
+    assert made.stop_reason is (StopReason.ENTROPY if case.outcome is DECIDED else StopReason.MAX_READS)
+    assert made.answers[-1].reading.probabilities == pytest.approx(UNSURE)
+    assert metrics.registry.get_sample_value("decide_outcomes_total", {"outcome": case.outcome.value}) == 1
 
 
 @dataclass(frozen=True)
@@ -142,21 +317,23 @@ class ThresholdCase:
     asked: float | None
     outcome: Outcome
     stop_reason: StopReason
+    likelier: float = 0.9
 
 
-# The entropy of 0.9 and 0.1 is 0.469.
+# The entropy of 0.9 and 0.1 is 0.469, that of 0.99 and 0.01 is 0.081.
 THRESHOLDS = (
     ThresholdCase("the server's", None, Outcome.UNCERTAIN, StopReason.MAX_READS),
     ThresholdCase("below", 0.46, Outcome.UNCERTAIN, StopReason.MAX_READS),
     ThresholdCase("above", 0.47, Outcome.DECIDED, StopReason.ENTROPY),
-    ThresholdCase("zero is not none", 0.0, Outcome.UNCERTAIN, StopReason.MAX_READS),
+    ThresholdCase("the server's, below it", None, Outcome.DECIDED, StopReason.ENTROPY, likelier=0.99),
+    ThresholdCase("zero is not none", 0.0, Outcome.UNCERTAIN, StopReason.MAX_READS, likelier=0.99),
 )
 
 
 @pytest.mark.parametrize("case", THRESHOLDS, ids=lambda case: case.id)
 async def test_the_threshold(case: ThresholdCase, service: DecisionService, fake: FakeEngine, metrics: Metrics) -> None:
     """The request's if it names one; whether reading stopped because all is decided or because it was read once."""
-    fake.logprobs = shares(0.9, 0.1)
+    fake.logprobs = shares(case.likelier, 1 - case.likelier)
     made = await service.decide(asking(entropy_threshold=case.asked))
     assert (made.outcome, made.stop_reason) == (case.outcome, case.stop_reason)
     value = metrics.registry.get_sample_value
@@ -174,7 +351,8 @@ async def test_one_uncertain_answer_makes_the_decision_uncertain(service: Decisi
 
 async def test_a_decision_is_counted(service: DecisionService, metrics: Metrics) -> None:
     """Its read by path, its engine steps, its answers by kind."""
-    await service.decide(asking(rubric=rubric(a=REFILL, b=PAIN, c=PAIN)))
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    await service.decide(asking(rubric=rubric(a=REFILL, b=PAIN, c=PAIN, d=SYMPTOMS, e=share, f=TOPIC)))
     value = metrics.registry.get_sample_value
     assert value("decide_reads_total", {"path": "fused"}) == 1
     assert value("decide_reads_total", {"path": "two_step"}) == 0
@@ -182,6 +360,17 @@ async def test_a_decision_is_counted(service: DecisionService, metrics: Metrics)
     assert value("decide_reads_per_decision_sum") == 1
     assert value("decide_entropy_count", {"kind": "boolean"}) == 1
     assert value("decide_entropy_count", {"kind": "score"}) == 2
+    for kind in ("selection", "probability", "choice"):
+        assert value("decide_entropy_count", {"kind": kind}) == 1
+
+
+@pytest.mark.parametrize("layout", Layout)
+async def test_every_canvas_is_a_read(service: DecisionService, metrics: Metrics, layout: Layout) -> None:
+    """Split and isolated questions are a read each, in one engine step: one round."""
+    await service.decide(asking(rubric=rubric(a=REFILL, b=PAIN, c=TOPIC), layout=layout))
+    value = metrics.registry.get_sample_value
+    assert value("decide_reads_total", {"path": "fused"}) == (1 if layout is Layout.JOINT else 3)
+    assert value("decide_engine_steps_total") == 1
 
 
 async def test_a_decision_on_the_two_step_path(service: DecisionService, fake: FakeEngine, metrics: Metrics) -> None:
@@ -220,22 +409,30 @@ async def test_a_repeat_is_a_repeat(service: DecisionService) -> None:
     first, again = [await service.decide(asking()) for _ in range(2)]
     assert without_time(first) == without_time(again)
     assert first.id != again.id
-    for other in (asking(seed=1), asking(state="Bye."), asking(instructions="Be strict.")):
+    for other in (
+        asking(seed=1),
+        asking(state="Bye."),
+        asking(instructions="Be strict."),
+        asking(order=Order.STATE_FIRST),
+        asking(layout=Layout.ISOLATED),
+    ):
         assert without_time(await service.decide(other)) != without_time(first)
 
 
 async def test_a_rubric_is_compiled_once(service: DecisionService, watched: WatchedPlanner) -> None:
-    """Per rubric and instructions, whatever the state."""
-    asked = (
-        asking(),
-        asking(state="Bye."),
-        asking(instructions="i"),
-        asking(instructions="i", seed=3),
-        asking(rubric=rubric(refill={**REFILL, "title": "Another"})),
+    """Per rubric, instructions, layout and order, whatever the state, the seed, the threshold and the deadline."""
+    others: tuple[dict[str, Any], ...] = (
+        {},
+        {"instructions": "i"},
+        {"rubric": rubric(refill={**REFILL, "title": "Another"})},
+        {"layout": Layout.SPLIT},
+        {"order": Order.STATE_FIRST},
+        {"layout": Layout.SPLIT, "order": Order.STATE_FIRST},
     )
-    for request in asked:
-        await service.decide(request)
-    assert len(watched.planned) == 3
+    for count, other in enumerate(others, start=1):
+        for more in ({}, {"state": "Bye."}, {"seed": 3}, {"entropy_threshold": 0.9}, {"deadline_seconds": 4.0}):
+            await service.decide(asking(**other, **more))
+        assert len(watched.planned) == count
 
 
 async def test_plans_kept_are_bounded(service: DecisionService, watched: WatchedPlanner) -> None:
@@ -268,7 +465,7 @@ async def test_any_number_of_rubrics_keeps_three_plans(service: DecisionService,
 
 async def test_long_states_are_tokenised_beside_the_loop(service: DecisionService, watched: WatchedPlanner) -> None:
     """R3: they do not hold up the event loop, which answers everybody else; short ones are not worth a thread."""
-    for state in ("a" * INLINE_CHARS, "a" * (INLINE_CHARS + 1)):
+    for state in ("a" * INLINE_SIZE, "a" * (INLINE_SIZE + 1)):
         with pytest.raises(PromptTooLong):
             await service.decide(asking(state=state))
     at_bound, longer = watched.threads
@@ -281,7 +478,7 @@ async def test_the_limit_is_checked_before_tokenising(
     """R1: the one over the limit costs nothing; when one leaves, the next is taken."""
     fake.gate.clear()
     admitted = [asyncio.create_task(service.decide(asking(seed=seed))) for seed in range(2)]
-    await asyncio.sleep(0)
+    await until(lambda: len(fake.requests) == 2)
     with pytest.raises(Overloaded):
         await service.decide(asking())
     assert len(watched.threads) == len(fake.requests) == 2
@@ -302,6 +499,8 @@ async def test_nothing_is_decided_before_ready(
 
 async def test_a_deadline_aborts_the_read(service: DecisionService, fake: FakeEngine, admission: Admission) -> None:
     """R6: the engine's request is aborted, the permit is free, and so is the next read."""
+    assert await service.decide(asking())  # compiled from here on, so that the deadline meets the read
+    fake.requests.clear()
     fake.gate.clear()
     with pytest.raises(DeadlineExceeded):
         await service.decide(asking(deadline_seconds=0.01))
@@ -329,7 +528,7 @@ async def test_a_cancelled_request_aborts_its_read(
     """R4, below the socket: a cancelled task leaves neither a read nor a permit behind."""
     fake.gate.clear()
     task = asyncio.create_task(service.decide(asking()))
-    await asyncio.sleep(0)
+    await until(lambda: bool(fake.requests))
     assert metrics.registry.get_sample_value("decide_inflight") == 1
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -382,7 +581,7 @@ async def test_a_decision_is_checked_before_it_is_sent(
     service: DecisionService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A decision is checked against its rubric; one that does not satisfy it is a bug."""
-    monkeypatch.setattr("app.decisions.decision_of", lambda _: {"refill": "maybe"})
+    monkeypatch.setattr("app.canvas.decision.build_decision", lambda *_: {"refill": "maybe"})
     with pytest.raises(InternalError, match="this is a bug"):
         await service.decide(asking())
 

@@ -32,6 +32,7 @@ OTHER: dict[str, Any] = {
     "checkpoint_digest": "c2",
     "dtype": "bfloat16",
     "fused_reads": True,
+    "canvas_length": 65,  # how many questions share a canvas
     "vllm_version": "1.1",
     "torch_version": "2.1",
     "plugin_version": "3.1",
@@ -41,7 +42,6 @@ OTHER: dict[str, Any] = {
 NOT_DECIDING: dict[str, Any] = {
     "model": "m2",
     "vocabulary_size": 2049,
-    "canvas_length": 65,
     "bundle_tokens": 2049,
     "max_model_len": 4097,
 }

@@ -8,12 +8,13 @@ import pytest
 from prometheus_client import REGISTRY, Counter
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.canvas.decision import answer
-from app.canvas.kinds import make_option
-from app.canvas.question import Kind, Question
+from app.canvas.decision import decide
+from app.canvas.plan import Planner
+from app.canvas.question import Kind
 from app.metrics import Metrics
 from engine.protocol import EngineStep, Fallback, ReadResult
 from tests.app.canary import CANARY
+from tests.cases import MOOD, PAIN, REFILL, TOPIC, rubric
 
 
 @dataclass(frozen=True)
@@ -174,13 +175,33 @@ def test_every_step_of_a_long_life_is_counted(metrics: Metrics) -> None:
     assert sample(metrics, "decide_engine_steps_total") == 10_000
 
 
-def test_entropy_of_an_answer(metrics: Metrics) -> None:
-    """Normalised and in nats, by kind of question."""
-    options = tuple(map(make_option, ("w", "x", "y", "z")))
-    question = Question(name=CANARY, kind=Kind.CHOICE, text="", options=options)
-    metrics.observe_answer(answer(question, (0.25,) * 4, 0.3))
-    assert sample(metrics, "decide_entropy_sum", kind="choice") == pytest.approx(1.0)
-    assert sample(metrics, "decide_entropy_nats_sum", kind="choice") == pytest.approx(1.3862943611198906)
+EVERY_KIND = rubric(
+    **{
+        CANARY: {**TOPIC, "title": CANARY},
+        "boolean": REFILL,
+        "score": PAIN,
+        "probability": {"type": "number", "minimum": 0, "maximum": 1},
+        "selection": {"type": "array", "items": {"enum": ["x", "y", "z"]}},
+        "presence": {"anyOf": [{"type": "object", "properties": {"mood": MOOD}}, {"type": "null"}]},
+    }
+)
+# Every line of every kind undecided: the most entropy there is.
+NATS = {"choice": 1.386294361 + 1.098612289, "boolean": 2 * 0.693147181, "score": 1.609437912}
+MOST_NATS = {**NATS, "probability": 0.693147181, "selection": 0.693147181}
+
+
+def test_entropy_of_answers(metrics: Metrics, planner: Planner) -> None:
+    """Normalised and in nats, by kind of question. P4: every kind there is, and nothing that a caller named."""
+    plan = planner.plan(EVERY_KIND)
+    undecided = plan.collect([[(-1.0,) * len(slot.options) for slot in branch.slots] for branch in plan.branches])
+    _, answers = decide(plan.rubric, undecided, 0.3)
+    for answer in answers:
+        metrics.observe_answer(answer)
+    assert {kind: sample(metrics, "decide_entropy_nats_sum", kind=kind) for kind in Kind} == pytest.approx(MOST_NATS)
+    counts = {kind: sample(metrics, "decide_entropy_sum", kind=kind) for kind in Kind}
+    assert counts == pytest.approx({"choice": 2, "boolean": 2, "score": 1, "probability": 1, "selection": 1})
+    (family,) = (family for family in metrics.registry.collect() if family.name == "decide_entropy")
+    assert {found.labels["kind"] for found in family.samples} == set(Kind)
     assert CANARY.encode() not in metrics.exposition()
 
 

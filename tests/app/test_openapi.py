@@ -8,6 +8,9 @@ import httpx
 import pytest
 from pydantic import BaseModel, Field
 
+from app.canvas.decision import Outcome
+from app.canvas.plan import Layout, Order
+from app.check_wire import RubricCheckRequest, RubricCheckResponse
 from app.openapi import schema_of
 from app.wire import DecideRequest, DecideResponse, PolicyRequest, ProblemDocument
 
@@ -54,7 +57,9 @@ def test_definitions_stand_where_they_are_used() -> None:
     }
 
 
-@pytest.mark.parametrize("model", [DecideRequest, DecideResponse, ProblemDocument])
+@pytest.mark.parametrize(
+    "model", [DecideRequest, DecideResponse, RubricCheckRequest, RubricCheckResponse, ProblemDocument]
+)
 def test_wire_models_need_no_other_document(model: type[BaseModel]) -> None:
     """Their schemas can stand anywhere."""
     assert references(schema_of(model)) == []
@@ -70,10 +75,34 @@ async def test_every_reference_of_the_document_resolves(client: httpx.AsyncClien
             node = node[key]
 
 
-async def test_the_request_is_described(client: httpx.AsyncClient) -> None:
-    """C2: with every field of the policy."""
+async def body_schema(client: httpx.AsyncClient, path: str) -> dict[str, Any]:
+    """The schema of the body that a route takes."""
     document = (await client.get("/openapi.json")).json()
-    body = document["paths"]["/decide"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    schema: dict[str, Any] = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    return schema
+
+
+@pytest.mark.parametrize(("path", "required"), [("/decide", {"state", "rubric"}), ("/rubrics/check", {"rubric"})])
+async def test_requests_are_described(client: httpx.AsyncClient, path: str, required: set[str]) -> None:
+    """C2: with every field of the policy."""
+    body = await body_schema(client, path)
     assert set(body["properties"]) == {"state", "rubric", "instructions", "policy"}
-    assert body["required"] == ["state", "rubric"]
+    assert set(body["required"]) == required
     assert set(body["properties"]["policy"]["properties"]) == set(PolicyRequest.model_fields)
+
+
+async def test_layouts_and_orders_are_described(client: httpx.AsyncClient) -> None:
+    """C2: every one there is, by the name it is asked for."""
+    policy = (await body_schema(client, "/decide"))["properties"]["policy"]["properties"]
+    assert (policy["layout"]["enum"], policy["layout"]["default"]) == (list(Layout), "joint")
+    assert (policy["order"]["enum"], policy["order"]["default"]) == (list(Order), "rubric_first")
+    assert policy["layout"]["description"]
+    assert policy["order"]["description"]
+
+
+async def test_outcomes_are_described(client: httpx.AsyncClient) -> None:
+    """C2: an answer may be skipped, a decision may not."""
+    document = (await client.get("/openapi.json")).json()
+    schemas = document["components"]["schemas"]
+    assert schemas["AnswerResponse"]["properties"]["outcome"]["enum"] == list(Outcome)
+    assert schemas["DecideResponse"]["properties"]["outcome"]["enum"] == ["decided", "uncertain"]

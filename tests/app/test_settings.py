@@ -41,7 +41,7 @@ SETTINGS = (
     Setting("revision", None, {"main": "main"}, ("", " ")),
     one_of("dtype", "auto", "auto", "bfloat16", "float32"),
     bounded("max_model_len", 4096, 64, 262_144),
-    bounded("canvas_length", 64, 8, 1024),
+    bounded("canvas_length", 64, 16, 1024),
     bounded("max_num_seqs", 16, 1, 256),
     bounded("max_batched_tokens", 8192, 64, 262_144),
     bounded("kv_cache_gib", None, 1, 1024),
@@ -53,14 +53,20 @@ SETTINGS = (
     bounded("max_inflight", 64, 1, 10_000),
     Setting("deadline_seconds", 30.0, {"0.01": 0.01, "3600": 3600.0}, ("0", "3601", "nan", "inf", "", CANARY)),
     bounded("body_limit_bytes", 1 << 20, 1024, 1 << 28),
+    bounded("branch_tokens", 16_384, 64, 1 << 20),
     bounded("rubric_text_chars", 4096, 16, 1 << 20),
+    bounded("rubric_chars", 65_536, 64, 1 << 24),
+    bounded("rubric_questions", 64, 1, 64),
+    bounded("rubric_options", 255, 2, 255),
+    bounded("rubric_depth", 24, 4, 64),
+    bounded("rubric_nodes", 4096, 16, 65_536),
     bounded("rubric_cache_entries", 256, 1, 100_000),
     one_of("log_level", "INFO", "DEBUG", "INFO", "WARNING", "ERROR"),
 )
 # Settings that go with each other, at values that leave the one under test free.
 COMPANIONS = {
-    "max_model_len": {"DECIDE_CANVAS_LENGTH": "8", "DECIDE_MAX_BATCHED_TOKENS": "262144"},
-    "max_batched_tokens": {"DECIDE_CANVAS_LENGTH": "8", "DECIDE_MAX_MODEL_LEN": "64"},
+    "max_model_len": {"DECIDE_CANVAS_LENGTH": "16", "DECIDE_MAX_BATCHED_TOKENS": "262144"},
+    "max_batched_tokens": {"DECIDE_CANVAS_LENGTH": "16", "DECIDE_MAX_MODEL_LEN": "64"},
 }
 
 

@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from app.canvas.errors import UnfitTokenizer
+from app.canvas.plan import Planner
+from app.canvas.site import RubricLimits
 from app.lifecycle import Phase
 from app.main import create_app
 from app.settings import Settings
+from app.startup import make_planner, planner_of
+from app.tokenizer import CheckpointTokenizer
 from engine.checkpoint import Checkpoint
 from engine.fake import FakeEngine
 from engine.protocol import Engine, EngineDied, EngineInfo, EngineStartFailed
@@ -75,6 +80,35 @@ async def test_the_engine_gets_its_part_of_the_settings(fake: FakeEngine, checkp
         block_size=64,
     )
     assert received == [expected]
+
+
+def test_the_planner_gets_its_part_of_the_settings(tokenizer: CheckpointTokenizer) -> None:
+    """Every limit under its own name; the tokenizer may have fewer labels than options are allowed."""
+    settings = Settings(
+        canvas_length=32,
+        max_model_len=1024,
+        branch_tokens=500,
+        rubric_questions=5,
+        rubric_options=6,
+        rubric_text_chars=17,
+        rubric_chars=80,
+        rubric_depth=9,
+        rubric_nodes=100,
+    )
+    limits = RubricLimits(max_questions=5, max_options=6, max_text_chars=17, max_chars=80, max_depth=9, max_nodes=100)
+    planner = planner_of(settings, tokenizer)
+    assert planner == Planner(
+        tokenizer=tokenizer, max_model_len=1024, canvas_length=32, max_branch_tokens=500, rubric_limits=limits
+    )
+    assert planner.limits == replace(limits, max_labels=49)
+
+
+def test_a_tokenizer_that_spells_no_canvas_is_found_at_once(checkpoint: Path) -> None:
+    """Not at the first request: the labels are found, and a canvas of the length that is served is laid out."""
+    found = Checkpoint(folder=checkpoint, revision="")
+    assert "alphabet" in vars(make_planner(Settings(), found))
+    with pytest.raises(UnfitTokenizer, match="5 tokens holds no line"):
+        make_planner(Settings(canvas_length=5), found)
 
 
 async def test_ready_only_after_a_real_decision(app: FastAPI, fake: FakeEngine) -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from app.canvas.decision import Answer, Outcome
-from app.canvas.json import JsonScalar
-from app.canvas.kinds import make_option
-from app.canvas.question import Kind, Question
+from app.canvas.json import Json, JsonScalar
+from app.canvas.kinds.boolean import Boolean
+from app.canvas.kinds.choice import Choice
+from app.canvas.kinds.probability import Probability
+from app.canvas.kinds.score import Score
+from app.canvas.kinds.selection import Selection
+from app.canvas.option import make_option
+from app.canvas.plan import Layout, Order
+from app.canvas.question import Question, Reading
 from app.decisions import Decision, DecisionRequest, ServedModel, StopReason
 from app.errors import SchemaRejected
+from app.plans import PlanRequest
 from app.wire import decide_response, parse_decide_request
 from engine.protocol import EngineStep, Fallback, ReadResult
 from tests.app.canary import CANARY
@@ -40,14 +47,20 @@ class Taken:
     request: DecisionRequest
 
 
+ASKED = PlanRequest(rubric=RUBRIC)
 TAKEN = (
-    Taken("the least", body(), DecisionRequest(state="s", rubric=RUBRIC)),
-    Taken("an empty policy", body(policy={}), DecisionRequest(state="s", rubric=RUBRIC)),
-    Taken("no instructions", body(instructions=None), DecisionRequest(state="s", rubric=RUBRIC)),
-    Taken("an object", body(state={"a": 1}), DecisionRequest(state={"a": 1}, rubric=RUBRIC)),
-    Taken("messages", body(state=[1]), DecisionRequest(state=[1], rubric=RUBRIC)),
+    Taken("the least", body(), DecisionRequest(state="s", asked=ASKED)),
+    Taken("an empty policy", body(policy={}), DecisionRequest(state="s", asked=ASKED)),
+    Taken("no instructions", body(instructions=None), DecisionRequest(state="s", asked=ASKED)),
+    Taken("an object", body(state={"a": 1}), DecisionRequest(state={"a": 1}, asked=ASKED)),
+    Taken("messages", body(state=[1]), DecisionRequest(state=[1], asked=ASKED)),
     # Any JSON: what is wrong with a rubric is said by the canvas, all at once.
-    Taken("a rubric that is none", body(rubric=None), DecisionRequest(state="s", rubric=None)),
+    Taken("a rubric that is none", body(rubric=None), DecisionRequest(state="s", asked=PlanRequest(rubric=None))),
+    Taken(
+        "every default",
+        body(policy={"max_reads": 1, "layout": "joint", "order": "rubric_first", "rotate_options": False}),
+        DecisionRequest(state="s", asked=ASKED),
+    ),
     Taken(
         "everything",
         body(
@@ -55,26 +68,39 @@ TAKEN = (
             policy={
                 "entropy_threshold": 0.5,
                 "max_reads": 1,
-                "layout": "joint",
-                "order": "rubric_first",
+                "layout": "split",
+                "order": "state_first",
                 "rotate_options": False,
                 "seed": 7,
                 "deadline_ms": 1500,
             },
         ),
         DecisionRequest(
-            state="s", rubric=RUBRIC, instructions="i", entropy_threshold=0.5, seed=7, deadline_seconds=1.5
+            state="s",
+            asked=PlanRequest(rubric=RUBRIC, instructions="i", layout=Layout.SPLIT, order=Order.STATE_FIRST),
+            entropy_threshold=0.5,
+            seed=7,
+            deadline_seconds=1.5,
         ),
+    ),
+    *(
+        Taken(
+            f"{layout.value}, {order.value}",
+            body(policy={"layout": layout.value, "order": order.value}),
+            DecisionRequest(state="s", asked=PlanRequest(rubric=RUBRIC, layout=layout, order=order)),
+        )
+        for layout in Layout
+        for order in Order
     ),
     Taken(
         "the lower bounds",
         body(policy={"entropy_threshold": 0, "seed": 0, "deadline_ms": 1}),
-        DecisionRequest(state="s", rubric=RUBRIC, entropy_threshold=0.0, seed=0, deadline_seconds=0.001),
+        DecisionRequest(state="s", asked=ASKED, entropy_threshold=0.0, seed=0, deadline_seconds=0.001),
     ),
     Taken(
         "the upper bounds",
         body(policy={"entropy_threshold": 1, "seed": 2**53 - 1, "deadline_ms": 3_600_000}),
-        DecisionRequest(state="s", rubric=RUBRIC, entropy_threshold=1.0, seed=2**53 - 1, deadline_seconds=3600.0),
+        DecisionRequest(state="s", asked=ASKED, entropy_threshold=1.0, seed=2**53 - 1, deadline_seconds=3600.0),
     ),
 )
 
@@ -114,11 +140,13 @@ REFUSED = (
     Refused("policy null", body(policy=None), "/policy", "model_type"),
     Refused("policy a text", body(policy=CANARY), "/policy", "model_type"),
     Refused("an unknown policy", body(policy={"reads": CANARY}), "/policy/reads", "extra_forbidden"),
-    Refused("more reads", body(policy={"max_reads": 2}), "/policy/max_reads", "literal_error"),
-    Refused("no read", body(policy={"max_reads": 0}), "/policy/max_reads", "literal_error"),
-    Refused("another layout", body(policy={"layout": "split"}), "/policy/layout", "literal_error"),
+    Refused("more reads", body(policy={"max_reads": 2}), "/policy/max_reads", "less_than_equal"),
+    Refused("no read", body(policy={"max_reads": 0}), "/policy/max_reads", "greater_than_equal"),
     Refused("no such layout", body(policy={"layout": CANARY}), "/policy/layout", "literal_error"),
-    Refused("another order", body(policy={"order": "state_first"}), "/policy/order", "literal_error"),
+    Refused("a layout in capitals", body(policy={"layout": "JOINT"}), "/policy/layout", "literal_error"),
+    Refused("a layout of null", body(policy={"layout": None}), "/policy/layout", "literal_error"),
+    Refused("no such order", body(policy={"order": CANARY}), "/policy/order", "literal_error"),
+    Refused("an order of two", body(policy={"order": ["state_first"]}), "/policy/order", "literal_error"),
     Refused("rotation", body(policy={"rotate_options": True}), "/policy/rotate_options", "literal_error"),
     Refused("over 1", body(policy={"entropy_threshold": 1.01}), "/policy/entropy_threshold", "less_than_equal"),
     Refused("below 0", body(policy={"entropy_threshold": -0.1}), "/policy/entropy_threshold", "greater_than_equal"),
@@ -146,7 +174,7 @@ def test_refused(case: Refused) -> None:
 
 def test_all_problems_at_once() -> None:
     """A caller does not have to find them one by one."""
-    found = problems_of({"extra": 1, "policy": {"seed": -1, "layout": "split"}, "instructions": 1})
+    found = problems_of({"extra": 1, "policy": {"seed": -1, "layout": "wide"}, "instructions": 1})
     assert {pointer for pointer, _, _ in found} == {
         "/state",
         "/rubric",
@@ -159,7 +187,10 @@ def test_all_problems_at_once() -> None:
 
 def test_a_body_of_nothing_but_mistakes() -> None:
     """The answer stays small whatever was sent."""
-    assert len(problems_of(body(**{f"field{number}": 1 for number in range(10_000)}))) == 100
+    assert len(problems_of(body(**{f"field{number}": 1 for number in range(98)}))) == 98
+    many = {f"field{number}": 1 for number in range(10_000)}
+    assert problems_of(body(**many)) == [("", "too_many_fields", "has far more fields than there are")]
+    assert problems_of(body(policy=many)) == [("/policy", "too_many_fields", "has far more fields than there are")]
 
 
 def test_bounds_are_in_the_message() -> None:
@@ -172,34 +203,37 @@ def test_bounds_are_in_the_message() -> None:
     assert "65536" in long
 
 
-def answer(name: str, kind: Kind, shares: dict[JsonScalar, float], **fields: Any) -> Answer:
-    """An answer with these probabilities, the likeliest first."""
-    described: dict[str, Any] = {
-        "value": next(iter(shares)),
-        "outcome": Outcome.DECIDED,
-        "entropy": 0.25,
-        "confidence": 0.5,
-        "margin": 0.75,
-        "expected": None,
-    }
-    return Answer(
-        question=Question(name=name, kind=kind, text="", options=tuple(map(make_option, shares))),
-        probability=max(shares.values()),
-        probabilities=tuple(shares.values()),
-        **{**described, **fields},
-    )
+def asked(kind: type[Question], path: tuple[str, ...], *values: JsonScalar, **fields: Any) -> Question:
+    """A question of these options."""
+    return kind(path=path, text=CANARY, options=tuple(map(make_option, values)), **fields)
+
+
+def answer(question: Question, value: Json, probabilities: tuple[float, ...], **fields: Any) -> Answer:
+    """An answer with these probabilities."""
+    outcome = fields.pop("outcome", Outcome.DECIDED)
+    described = {"probability": max(probabilities), "entropy": 0.25, "confidence": 0.5, "margin": 0.75}
+    reading = Reading(value=value, probabilities=probabilities, **{**described, **fields})
+    return Answer(question=question, reading=reading, outcome=outcome)
 
 
 DECISION = Decision(
     id="dec_1",
     model=ServedModel(name="m", fingerprint="sha256:f"),
     outcome=Outcome.UNCERTAIN,
-    value={"a/b": None, "pain": 3, "half": 0.5, "sure": True},
+    value={"a/b": None, "pain": 3, "half": 0.5, "sure": True, "inside": {"share": 0.25, "some": ["x", None]}},
     answers=(
-        answer("a/b", Kind.CHOICE, {None: 0.75, "x": 0.25}, outcome=Outcome.UNCERTAIN, entropy=0.8),
-        answer("pain", Kind.SCORE, {3: 1.0, 4: 0.0}, expected=3.0),
-        answer("half", Kind.CHOICE, {0.5: 0.75, 1: 0.25}),
-        answer("sure", Kind.BOOLEAN, {True: 0.75, False: 0.25}),
+        answer(asked(Choice, ("a/b",), None, "x"), None, (0.75, 0.25), outcome=Outcome.UNCERTAIN, entropy=0.8),
+        answer(asked(Score, ("pain",), 3, 4), 3, (1.0, 0.0), expected=3.0),
+        answer(asked(Choice, ("half",), 0.5, 1), 0.5, (0.75, 0.25)),
+        answer(asked(Boolean, ("sure",), True, False), True, (0.75, 0.25)),
+        answer(asked(Probability, ("inside", "share"), True, False), 0.25, (0.25, 0.75)),
+        answer(
+            asked(Selection, ("inside", "some"), "x", 2, None, least=0, most=3),
+            ["x", None],
+            (0.9, 0.1, 0.7),
+            probability=0.7,
+        ),
+        answer(asked(Score, ("gone",), 1, 2), 2, (0.25, 0.75), outcome=Outcome.SKIPPED, entropy=0.95, expected=1.75),
     ),
     stop_reason=StopReason.MAX_READS,
     seed=42,
@@ -217,7 +251,7 @@ DECISION = Decision(
 )
 
 
-def answered(value: JsonScalar, probabilities: dict[str, float], **fields: Any) -> dict[str, Any]:
+def answered(value: Json, probabilities: dict[str, float], **fields: Any) -> dict[str, Any]:
     """An answer on the wire."""
     return {
         "value": value,
@@ -239,12 +273,15 @@ EXPECTED = {
     "id": "dec_1",
     "model": "m",
     "outcome": "uncertain",
-    "decision": {"a/b": None, "pain": 3, "half": 0.5, "sure": True},
+    "decision": {"a/b": None, "pain": 3, "half": 0.5, "sure": True, "inside": {"share": 0.25, "some": ["x", None]}},
     "answers": {
         "a~1b": answered(None, {"null": 0.75, "x": 0.25}, outcome="uncertain", entropy=0.8),
         "pain": answered(3, {"3": 1.0, "4": 0.0}, expected=3.0),
         "half": answered(0.5, {"0.5": 0.75, "1": 0.25}),
         "sure": answered(True, {"true": 0.75, "false": 0.25}),
+        "inside/share": answered(0.25, {"true": 0.25, "false": 0.75}),
+        "inside/some": answered(["x", None], {"x": 0.9, "2": 0.1, "null": 0.7}, probability=0.7),
+        "gone": answered(None, {"1": 0.25, "2": 0.75}, outcome="skipped", entropy=0.95, expected=1.75),
     },
     "policy": {"reads": 1, "rounds": 1, "stop_reason": "max_reads", "max_entropy": 0.8, "seeds": [42]},
     "usage": {"input_tokens": 188, "cached_tokens": 128, "canvas_tokens": 16, "engine_steps": 2},
@@ -254,7 +291,18 @@ EXPECTED = {
 
 
 def test_an_answer_as_its_caller_sees_it() -> None:
-    """The whole of it: keys, units, types; ids are pointers, `expected` is there for scores only."""
+    """The whole of it: keys, units, types; ids are pointers, `expected` is there for scores only.
+
+    What is skipped has no value, and its entropy is not the decision's.
+    """
     sent = decide_response(DECISION).model_dump_json()
     # As text, in which true is not 1 and 3 is not 3.0.
     assert json.dumps(json.loads(sent), sort_keys=True) == json.dumps(EXPECTED, sort_keys=True)
+
+
+def test_where_all_is_skipped_there_is_no_doubt() -> None:
+    """Nothing is asked, so nothing is uncertain."""
+    skipped = tuple(replace(answer, outcome=Outcome.SKIPPED) for answer in DECISION.answers)
+    sent = decide_response(replace(DECISION, answers=skipped, outcome=Outcome.DECIDED, stop_reason=StopReason.ENTROPY))
+    assert (sent.outcome, sent.policy.max_entropy, sent.policy.stop_reason) == ("decided", 0.0, "entropy")
+    assert {answer.value for answer in sent.answers.values()} == {None}

@@ -22,6 +22,7 @@ from engine.protocol import EngineDied
 from tests.app.service import request_body, serving, until, until_phase
 
 JSON = {"content-type": "application/json"}
+POSTED = ("/decide", "/rubrics/check")
 FIELDS = {"type", "title", "status", "detail", "instance", "errors"}
 
 Ask = Callable[[httpx.AsyncClient, FakeEngine], Awaitable[httpx.Response]]
@@ -36,9 +37,9 @@ class Way:
     ask: Ask
 
 
-def sending(**options: Any) -> Ask:
-    """POST this to `/decide`."""
-    return lambda client, _: client.post("/decide", **options)
+def sending(path: str = "/decide", **options: Any) -> Ask:
+    """POST this."""
+    return lambda client, _: client.post(path, **options)
 
 
 def requesting(method: str, path: str) -> Ask:
@@ -76,24 +77,42 @@ async def dead(client: httpx.AsyncClient, fake: FakeEngine) -> httpx.Response:
     return await client.post("/decide", json=request_body())
 
 
+BODIES = tuple(
+    way
+    for path in POSTED
+    for way in (
+        Way("malformed_body", 400, sending(path, content=b"{", headers=JSON)),
+        Way("body_too_large", 413, sending(path, content=b" " * 70_000, headers=JSON)),
+        Way("unsupported_media_type", 415, sending(path, content=b"{}")),
+        Way("unsupported_media_type", 415, sending(path, content=b"{}", headers={**JSON, "content-encoding": "gzip"})),
+        Way("unsupported_media_type", 415, sending(path, data={"state": "s"})),
+        Way("unsupported_media_type", 415, sending(path, files={"state": b"s"})),
+        Way("schema_rejected", 422, sending(path, json=[])),
+        Way("schema_rejected", 422, sending(path, json={})),
+        Way("schema_rejected", 422, sending(path, json=request_body(policy={"layout": "wide"}))),
+    )
+)
+# 64 selections, whose canvases each repeat their question.
+WIDE = {
+    "type": "object",
+    "$defs": {"list": {"type": "array", "items": {"enum": [f"option {n}" for n in range(40)]}}},
+    "properties": {f"q{n}": {"$ref": "#/$defs/list"} for n in range(64)},
+}
+
 WAYS = (
-    Way("malformed_body", 400, sending(content=b"{", headers=JSON)),
-    Way("body_too_large", 413, sending(content=b" " * 70_000, headers=JSON)),
-    Way("unsupported_media_type", 415, sending(content=b"{}")),
-    Way("unsupported_media_type", 415, sending(content=b"{}", headers={**JSON, "content-encoding": "gzip"})),
-    Way("unsupported_media_type", 415, sending(data={"state": "s"})),
-    Way("unsupported_media_type", 415, sending(files={"state": b"s"})),
-    Way("schema_rejected", 422, sending(json=[])),
-    Way("schema_rejected", 422, sending(json={})),
+    *BODIES,
     Way("rubric_rejected", 422, sending(json=request_body(rubric={}))),
     Way("prompt_too_long", 422, sending(json=request_body(state="word " * 5000))),
+    Way("plan_too_large", 422, sending(json=request_body(rubric=WIDE, policy={"layout": "isolated"}))),
     Way("not_found", 404, requesting("GET", "/")),
     Way("not_found", 404, requesting("POST", "/decide/")),
+    Way("not_found", 404, requesting("POST", "/rubrics")),
     Way("not_found", 404, requesting("GET", "/docs")),
     Way("not_found", 404, requesting("GET", "/health/%2e%2e/%00")),
     Way("method_not_allowed", 405, requesting("GET", "/decide")),
     Way("method_not_allowed", 405, requesting("OPTIONS", "/decide")),
     Way("method_not_allowed", 405, requesting("BREW", "/decide")),
+    Way("method_not_allowed", 405, requesting("GET", "/rubrics/check")),
     Way("method_not_allowed", 405, requesting("POST", "/health")),
     Way("method_not_allowed", 405, requesting("DELETE", "/metrics")),
 )
@@ -148,9 +167,10 @@ async def starting(app: FastAPI, fake: FakeEngine) -> AsyncIterator[httpx.AsyncC
         yield client
 
 
-async def test_a_refusal_before_ready(starting: httpx.AsyncClient) -> None:
+@pytest.mark.parametrize("path", POSTED)
+async def test_a_refusal_before_ready(starting: httpx.AsyncClient, path: str) -> None:
     """C1: the same."""
-    assert_problem(await starting.post("/decide", json=request_body()), 503, "starting")
+    assert_problem(await starting.post(path, json=request_body()), 503, "starting")
 
 
 class SlowToClose(FakeEngine):
@@ -185,10 +205,15 @@ def test_every_code_is_reached() -> None:
 
 
 async def test_every_route_documents_its_refusals(app: FastAPI, client: httpx.AsyncClient) -> None:
-    """C1: each status `/decide` can answer is in the API's description, with the document's schema, and no other."""
-    described = (await client.get("/openapi.json")).json()["paths"]["/decide"]["post"]["responses"]
+    """C1: each status a route can answer is in the API's description, with the document's schema, and no other.
+
+    A check reads nothing, so it has no deadline to miss.
+    """
+    paths = (await client.get("/openapi.json")).json()["paths"]
     statuses = {str(way.status) for way in (*WAYS, *FAILURES)} - {"404", "405"}
-    assert described.keys() == {"200"} | statuses
-    for status in statuses:
-        assert set(described[status]["content"]["application/problem+json"]["schema"]["properties"]) == FIELDS
-    assert [route.path for route in app.routes if isinstance(route, APIRoute)] == ["/decide", "/health", "/metrics"]
+    for path, expected in {"/decide": statuses, "/rubrics/check": statuses - {"504"}}.items():
+        described = paths[path]["post"]["responses"]
+        assert described.keys() == {"200"} | expected
+        for status in expected:
+            assert set(described[status]["content"]["application/problem+json"]["schema"]["properties"]) == FIELDS
+    assert [route.path for route in app.routes if isinstance(route, APIRoute)] == [*POSTED, "/health", "/metrics"]

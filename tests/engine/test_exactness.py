@@ -224,8 +224,8 @@ def foreign_params(kind: str, canvas: list[int], labels: list[int]) -> Any:
 
     extra = {"diffusion_seed_canvas": canvas, "diffusion_canvas_length": len(canvas), "diffusion_read_only": True}
     kinds: dict[str, dict[str, Any]] = {
-        # Everything held: what is left of several steps is the same every time. So many steps that whatever is sent with
-        # it arrives while it runs.
+        # Everything held: what is left of several steps is the same every time. So many steps that whatever is sent
+        # with it arrives while it runs.
         "multi-step": {"diffusion_max_steps": 20, "diffusion_pinned": list(range(len(canvas)))},
         "unconstrained": {"diffusion_max_steps": 1},
         "constrained": {"diffusion_max_steps": 1, "diffusion_constrained": True},

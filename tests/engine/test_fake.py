@@ -23,7 +23,7 @@ from engine.protocol import (
     ReadRequest,
 )
 from engine.settings import EngineSettings
-from tests.engine.reads import ReadMaker
+from tests.engine.reads import ReadMaker, normalised
 
 SETTINGS = EngineSettings(
     checkpoint=Checkpoint(folder=Path("none"), revision="r1"),
@@ -114,6 +114,28 @@ async def test_equal_branches_get_equal_answers(engine: FakeEngine) -> None:
     first, other, again = (await engine.read(read(branch(), branch(suffix=(6,)), branch()))).branch_logprobs
     assert first == again != other
     assert (await engine.read(read(prompt=(1, 2, 6)))).branch_logprobs == (other,)
+
+
+async def test_an_unconstrained_slot_may_be_read_in_parts(engine: FakeEngine) -> None:
+    """What is reported for a label does not depend on the labels that it is asked with; constrained it does."""
+
+    def read_labels(*portions: range, is_constrained: bool) -> ReadRequest:
+        slots = (CanvasSlot(position=1, label_token_ids=tuple(portion)) for portion in portions)
+        branches = tuple(Branch(canvas_token_ids=(3, 4, 5), canvas_slots=(slot,)) for slot in slots)
+        return ReadRequest(request_id="r", prompt_token_ids=(1, 2), branches=branches, is_constrained=is_constrained)
+
+    async def answered(*portions: range, is_constrained: bool) -> list[float]:
+        result = await engine.read(read_labels(*portions, is_constrained=is_constrained))
+        return [logprob for ((*logprobs,),) in result.branch_logprobs for logprob in logprobs]
+
+    whole, rest = range(300, 420), range(420, 555)
+    parts = await answered(whole, rest[:120], rest[120:], is_constrained=False)
+    assert parts[:120] == await answered(whole, is_constrained=False)
+    assert await answered(whole, is_constrained=True) == pytest.approx(normalised(parts[:120]))
+    assert parts[:120] != pytest.approx(await answered(whole, is_constrained=True))
+    # Of a vocabulary that holds more than the most labels a slot may have.
+    assert len(parts) == 255
+    assert sum(map(math.exp, parts)) < 1
 
 
 async def test_reads_are_accounted_for(engine: FakeEngine) -> None:

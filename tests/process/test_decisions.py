@@ -9,12 +9,11 @@ from typing import Any
 
 import httpx
 import jsonschema
-import numpy as np
 import pytest
 
-from app.canvas.plan import Planner, label_token_ids
-from app.canvas.prompt import state_text
+from app.canvas.plan import Planner
 from tests.cases import HEADACHE, LONG_REQUESTS, REQUESTS, STATES, TOPIC, rubric
+from tests.process.expected import ExpectedAnswers
 from tests.reference import HuggingFaceReference
 from tests.server import ServerProcess
 
@@ -25,65 +24,42 @@ TOLERANCE = 1e-3
 
 
 @pytest.fixture(scope="module")
-def reference(checkpoint: Path) -> HuggingFaceReference:
+def expected(checkpoint: Path, planner: Planner) -> ExpectedAnswers:
     """Hugging Face's DiffusionGemma with the served checkpoint, float32."""
-    return HuggingFaceReference.from_checkpoint(checkpoint)
-
-
-def expected_probabilities(
-    reference: HuggingFaceReference, planner: Planner, request: dict[str, Any], *, window_each_row: bool = False
-) -> list[dict[str, float]]:
-    """What Hugging Face's model says about the prompt and the canvas of a request, per question."""
-    plan = planner.plan(request["rubric"], None)
-    read = planner.seed_read(plan, state_text(request["state"]), request["policy"]["seed"])
-    tokens = (read.prompt_token_ids, read.canvas_token_ids)
-    logits = reference.slot_logits(*tokens, window_each_row=window_each_row).astype(np.float64)
-    expected = []
-    for question, slot, labels in zip(plan.questions, plan.canvas.slots, plan.labels, strict=True):
-        weights = np.exp(logits[slot][list(label_token_ids(labels))])
-        shares = weights / weights.sum()
-        expected.append({option.key: float(p) for option, p in zip(question.options, shares, strict=True)})
-    return expected
+    return ExpectedAnswers(HuggingFaceReference.from_checkpoint(checkpoint), planner)
 
 
 @pytest.mark.parametrize("request_body", REQUESTS, ids=range(len(REQUESTS)))
 def test_probabilities_equal_the_reference(
-    real_server: ServerProcess,
-    reference: HuggingFaceReference,
-    planner: Planner,
-    request_body: dict[str, Any],
+    real_server: ServerProcess, expected: ExpectedAnswers, request_body: dict[str, Any]
 ) -> None:
-    """Every probability of a decision is that of Hugging Face's model after one denoising step on the same canvas."""
+    """Every probability of a decision is that of Hugging Face's model after one denoising step on the same canvases."""
     answers = real_server.decide(request_body).json()["answers"]
-    expected = expected_probabilities(reference, planner, request_body)
-    assert len(answers) == len(expected)
-    for answer, probabilities in zip(answers.values(), expected, strict=True):
-        assert answer["probabilities"] == pytest.approx(probabilities, abs=TOLERANCE)
+    probabilities = expected(request_body)
+    assert list(answers) == list(probabilities)
+    for name, answer in answers.items():
+        assert answer["probabilities"] == pytest.approx(probabilities[name], abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("request_body", LONG_REQUESTS, ids=range(len(LONG_REQUESTS)))
 def test_beyond_the_sliding_window(
-    real_server: ServerProcess,
-    reference: HuggingFaceReference,
-    planner: Planner,
-    request_body: dict[str, Any],
+    real_server: ServerProcess, expected: ExpectedAnswers, request_body: dict[str, Any]
 ) -> None:
     """Beyond the window vLLM differs from Hugging Face in its mask (vllm-project/vllm#49202), and in nothing else."""
     answers = real_server.decide(request_body).json()["answers"]
-    expected = expected_probabilities(reference, planner, request_body, window_each_row=True)
-    for answer, probabilities in zip(answers.values(), expected, strict=True):
-        assert answer["probabilities"] == pytest.approx(probabilities, abs=TOLERANCE)
+    probabilities = expected(request_body)
+    assert list(answers) == list(probabilities)
+    for name, answer in answers.items():
+        assert answer["probabilities"] == pytest.approx(probabilities[name], abs=TOLERANCE)
 
 
-def test_the_reference_would_notice_another_canvas(
-    real_server: ServerProcess, reference: HuggingFaceReference, planner: Planner
-) -> None:
+def test_the_reference_would_notice_another_canvas(real_server: ServerProcess, expected: ExpectedAnswers) -> None:
     """The comparison can fail: with another seed's noise the same request reads differently."""
     asked = REQUESTS[0]
     answers = real_server.decide({**asked, "policy": {"seed": 987_654}}).json()["answers"]
-    (expected,) = expected_probabilities(reference, planner, asked)
+    (probabilities,) = expected(asked).values()
     (answer,) = answers.values()
-    assert answer["probabilities"] != pytest.approx(expected, abs=TOLERANCE)
+    assert answer["probabilities"] != pytest.approx(probabilities, abs=TOLERANCE)
 
 
 def test_headache(real_server: ServerProcess) -> None:
@@ -165,8 +141,8 @@ async def test_nothing_compiles_while_serving(real_server: ServerProcess) -> Non
 def test_a_prompt_at_the_limit(real_server: ServerProcess, planner: Planner) -> None:
     """The longest prompt that fits is answered, one token more is 422 `prompt_too_long`."""
     asked = rubric(topic=TOPIC)
-    overhead = len(planner.seed_read(planner.plan(asked, None), "a", 1).prompt_token_ids) - 1
-    room = planner.max_model_len - overhead - planner.plan(asked, None).canvas.width
+    overhead = len(planner.seed_read(planner.plan(asked), "a", 1).prompt_token_ids) - 1
+    room = planner.max_model_len - overhead - planner.plan(asked).widest_tokens
     fits, too_long = ("a" + " a" * (room - 1), "a" + " a" * room)
     assert real_server.decide({"state": fits, "rubric": asked}).status_code == 200
     refused = real_server.decide({"state": too_long, "rubric": asked})

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.canvas.json import MAX_POINTER_KEY_CHARS, Json, JsonScalar, escape, identity, one_line, pointer, to_text
+from app.canvas.json import (
+    MAX_POINTER_KEY_CHARS,
+    Json,
+    JsonScalar,
+    escape,
+    identity,
+    one_line,
+    pointer,
+    sentences,
+    to_text,
+)
 from tests.app.canvas.rubrics import json_values
 
 
@@ -92,6 +102,46 @@ def test_text_of_a_number_that_json_has_not(value: float) -> None:
 def test_one_line() -> None:
     """Runs of white space, line separators of Unicode included, become single spaces."""
     assert one_line("\t a \r\n b\u2028c\u0085d  ") == "a b c d"
+
+
+@dataclass(frozen=True)
+class SentencesCase:
+    id: str
+    parts: tuple[str, ...]
+    said: str
+
+
+SENTENCES = (
+    SentencesCase("nothing", (), ""),
+    SentencesCase("nothing twice", ("", ""), ""),
+    SentencesCase("one", ("Pain",), "Pain"),
+    SentencesCase("without its full stop", ("Pain.",), "Pain"),
+    SentencesCase("two", ("Pain", "1 is mild"), "Pain. 1 is mild"),
+    SentencesCase("two with full stops", ("Pain.", "1 is mild."), "Pain. 1 is mild"),
+    SentencesCase("the first empty", ("", "1 is mild."), "1 is mild"),
+    SentencesCase("the last empty", ("Pain.", ""), "Pain"),
+    SentencesCase("one in the middle empty", ("a", "", "b"), "a. b"),
+    SentencesCase("behind a question", ("Urgent?", "Now."), "Urgent? Now"),
+    SentencesCase("behind a call", ("Look!", "Now."), "Look! Now"),
+    SentencesCase("behind a colon", ("Urgent:", "now"), "Urgent: now"),
+    SentencesCase("an abbreviation", ("e.g. this", "that etc."), "e.g. this. that etc"),
+    SentencesCase("an ellipsis", ("And...", "so on..."), "And. so on"),
+    SentencesCase("nothing but a full stop", (".", "x"), "x"),
+)
+
+
+@pytest.mark.parametrize("case", SENTENCES, ids=lambda case: case.id)
+def test_sentences(case: SentencesCase) -> None:
+    """Full stops between them where nothing else ends one, and none at the end."""
+    assert sentences(*case.parts) == case.said
+
+
+@given(st.lists(st.text()))
+def test_sentences_say_everything(parts: list[str]) -> None:
+    """In order; only full stops come and go. What is said is a sentence itself."""
+    said = sentences(*parts)
+    assert said.replace(".", "").replace(" ", "") == "".join(parts).replace(".", "").replace(" ", "")
+    assert sentences(said) == said
 
 
 EQUAL_IN_JSON: list[list[JsonScalar]] = [[1, 1.0], [0, 0.0, -0.0], [True], [False], [None], ["1"], [""], ["true"]]

@@ -1,84 +1,145 @@
-"""The rubric language: what is understood, what is refused, and how the refusal reads."""
+"""The rubric language as a whole: what is understood, what is refused, and how the refusal reads.
+
+What each part of a rubric may say is tested beside that part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from app.canvas.condition import Condition
+from app.canvas.decision import decide
 from app.canvas.errors import RubricRejected
-from app.canvas.question import Kind
-from app.canvas.rubric import Rubric, RubricLimits, compile_rubric
+from app.canvas.field import Field
+from app.canvas.rubric import Rubric, compile_rubric
+from app.canvas.site import MAX_PROBLEMS, Path, Reader, RubricLimits
 from tests.app.canary import CANARY
 from tests.app.canvas import rubrics
-from tests.app.canvas.rubrics import compile_or_reject, problems_of
+from tests.app.canvas.rubrics import (
+    LIMITS,
+    SHOWN_NULL,
+    SHOWN_YES_NO,
+    YES_NO,
+    Schema,
+    ShownQuestion,
+    as_they_are,
+    compile_or_reject,
+    problems_of,
+    question,
+    questions_of,
+    random_logprobs,
+    rubric,
+    with_keywords_in_order,
+    with_other_names,
+)
+from tests.app.json_pointer import follow
 
-Schema = dict[str, Any]
-
-LIMITS = RubricLimits(max_questions=3, max_options=4, max_text_chars=20)
-YES_NO: Schema = {"type": "boolean"}
 AB: Schema = {"enum": ["a", "b"]}
-
-
-def rubric(*, properties: Mapping[str, Any] | None = None, **keywords: Any) -> Schema:
-    """A rubric of these questions, of one yes-or-no question unless told."""
-    return {"type": "object", "properties": {"a": YES_NO} if properties is None else properties, **keywords}
-
-
-def question(**keywords: Any) -> Schema:
-    """A rubric of one question, called `a`."""
-    return rubric(properties={"a": keywords})
+A = "/rubric/properties/a"
 
 
 @dataclass(frozen=True)
 class Accepted:
     id: str
     schema: Schema
+    questions: list[ShownQuestion]
+
+
+def yes_no(path: str = "a", text: str = "Yes or no?") -> ShownQuestion:
+    """A yes-or-no question."""
+    return (path, "boolean", text, SHOWN_YES_NO)
 
 
 ACCEPTED = (
-    Accepted("boolean", question(type="boolean")),
-    Accepted("enum", question(enum=["a", 1, None, True])),
-    Accepted("enum of a type", question(type="string", enum=["a", "b"])),
-    Accepted("enum of several types", question(type=["string", "null"], enum=["a", None])),
-    Accepted("whole floats are integers", question(type="integer", enum=[1.0, 2])),
-    Accepted("integers are numbers", question(type="number", enum=[1, 2.5])),
-    Accepted("oneOf", question(oneOf=[{"const": "a", "title": "A"}, {"const": "b", "description": "B"}])),
-    Accepted("score", question(type="integer", minimum=0, maximum=9)),
-    Accepted("as many options as fit", question(enum=[1, 2, 3, 4])),
-    Accepted("as many questions as fit", rubric(properties={"a": YES_NO, "b": AB, "c": YES_NO})),
-    Accepted("the longest texts", question(type="boolean", title="t" * 9, description="d" * 9)),
-    Accepted(
-        "the longest option",
-        question(oneOf=[{"const": 1, "title": "t" * 18 + "u", "description": ""}, *[{"const": 2}]]),
-    ),
-    Accepted("required", rubric(required=["a"])),
-    Accepted("nothing required", rubric(required=[])),
-    Accepted("open", rubric(additionalProperties=True)),
-    Accepted("closed", rubric(additionalProperties=False)),
+    Accepted("one question", rubric(), [yes_no()]),
+    Accepted("questions in their order", rubric({"b": YES_NO, "a": YES_NO}), [yes_no("b"), yes_no("a")]),
+    Accepted("required", rubric(required=["a"]), [yes_no()]),
+    Accepted("nothing required", rubric(required=[]), [yes_no()]),
+    Accepted("open", rubric(additionalProperties=True, unevaluatedProperties=True), [yes_no()]),
+    Accepted("closed", rubric(additionalProperties=False), [yes_no()]),
     Accepted(
         "annotations",
         rubric(
-            properties={"a": {**AB, "default": "z", "examples": [1], "x-note": {"enum": 1}, "deprecated": True}},
+            {"a": {**YES_NO, "examples": [[]], "x-note": {"enum": 1}, "deprecated": True, "format": "x"}},
             title="T",
             description="D",
-            **{"$schema": "https://json-schema.org/draft/2020-12/schema", "$comment": "c", "x-anything": [{}]},
+            **{
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "$id": "urn:x",
+                "$comment": "c",
+                "x-any": [{}],
+            },
         ),
+        [yes_no()],
     ),
-    Accepted("definitions nobody refers to", rubric(**{"$defs": {"A": {"pattern": "("}}})),
-    Accepted("annotations of an option", question(oneOf=[{"const": 1, "deprecated": True}, {"const": 2, "x-n": 1}])),
+    Accepted(
+        "definitions nobody refers to",
+        rubric(**{"$defs": {"A": {"pattern": "("}, "B": {"$ref": "#/$defs/B"}}}),
+        [yes_no()],
+    ),
+    Accepted("a root that is referred to", {"$ref": "#/$defs/R", "$defs": {"R": rubric()}}, [yes_no()]),
+    Accepted(
+        "a root behind an allOf", {"allOf": [{"$ref": "#/definitions/R"}], "definitions": {"R": rubric()}}, [yes_no()]
+    ),
+    Accepted(
+        "every kind",
+        rubric(
+            {
+                "boolean": YES_NO,
+                "choice": {"type": ["string", "null"], "enum": ["x", None]},
+                "score": {"type": "number", "minimum": 0, "maximum": 0.2, "multipleOf": 0.1},
+                "probability": {"type": "number", "minimum": 0, "maximum": 1},
+                "selection": {"type": "array", "items": AB},
+                "constant": {"const": 1},
+            }
+        ),
+        [
+            yes_no("boolean"),
+            ("choice", "choice", "Which one fits?", [*as_they_are("x"), SHOWN_NULL]),
+            ("score", "score", "Which level fits?", as_they_are(0, 0.1, 0.2)),
+            ("probability", "probability", "Yes or no?", SHOWN_YES_NO),
+            ("selection", "selection", "Which of these apply?", as_they_are("a", "b")),
+        ],
+    ),
+    Accepted(
+        "what pydantic prints of an optional enumeration",
+        rubric(
+            {
+                "a": {
+                    "anyOf": [{"$ref": "#/$defs/E"}, {"type": "null"}],
+                    "default": None,
+                    "description": "Which colour?",
+                }
+            },
+            title="Model",
+            **{"$defs": {"E": {"enum": ["red", "blue"], "title": "E", "type": "string"}}},
+        ),
+        [
+            (
+                "a",
+                "choice",
+                "E. Which colour? If it is not stated: none of these",
+                [*as_they_are("red", "blue"), SHOWN_NULL],
+            )
+        ],
+    ),
 )
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.id)
 def test_accepted(case: Accepted) -> None:
     """What is in the language is understood, annotations make no difference."""
-    assert problems_of(case.schema, LIMITS) == []
+    assert questions_of(case.schema) == case.questions
 
 
 @dataclass(frozen=True)
@@ -88,121 +149,76 @@ class Refused:
     problems: list[tuple[str, str]]
 
 
-A = "/rubric/properties/a"
-NAMESAKES = [{"const": 1, "title": "number"}, {"const": "1", "title": "text"}]
-TWINS = [{"const": 1, "title": "t"}, {"const": 2, "title": "t"}]
 REFUSED = (
     Refused("null", None, [("/rubric", "not_a_schema")]),
     Refused("a list", [], [("/rubric", "not_a_schema")]),
     Refused("a text", "{}", [("/rubric", "not_a_schema")]),
     Refused("true, a schema elsewhere", True, [("/rubric", "not_a_schema")]),
-    Refused("nothing", {}, [("/rubric", "not_an_object"), ("/rubric", "bad_properties")]),
+    Refused("nothing", {}, [("/rubric", "not_an_object")]),
     Refused("no type", {"properties": {"a": YES_NO}}, [("/rubric", "not_an_object")]),
     Refused("another type", rubric() | {"type": "array"}, [("/rubric/type", "not_an_object")]),
-    Refused("a list of types", rubric() | {"type": ["object"]}, [("/rubric/type", "not_an_object")]),
+    Refused("an object or null", rubric() | {"type": ["object", "null"]}, [("/rubric/type", "not_an_object")]),
+    Refused("a boolean", YES_NO, [("/rubric/type", "not_an_object")]),
     Refused("no properties", {"type": "object"}, [("/rubric", "bad_properties")]),
-    Refused("no question", rubric(properties={}), [("/rubric/properties", "bad_properties")]),
-    Refused("questions in a list", {"type": "object", "properties": [AB]}, [("/rubric/properties", "bad_properties")]),
-    Refused(
-        "a question too many",
-        rubric(properties=dict.fromkeys("abcd", YES_NO)),
-        [("/rubric/properties", "bad_properties")],
-    ),
-    Refused("a question that is none", rubric(properties={"a": True}), [(A, "not_a_schema")]),
+    Refused("no question", rubric({}), [("/rubric", "bad_question_count")]),
+    Refused("nothing but constants", rubric({"a": {"const": 1}}), [("/rubric", "bad_question_count")]),
+    Refused("nothing but empty objects", rubric({"a": rubric({})}), [("/rubric", "bad_question_count")]),
+    Refused("a question that is none", rubric({"a": True}), [(A, "not_a_schema")]),
     Refused("a free string", question(type="string"), [(A, "unsupported_question")]),
-    Refused("a number", question(type="number", minimum=0, maximum=1), [(A, "unsupported_question")]),
-    Refused("an array", question(type="array", items=AB), [(A, "unsupported_question")]),
-    Refused("a nested object", rubric(properties={"a": rubric()}), [(A, "unsupported_question")]),
-    Refused("a lone const", question(const=1), [(A, "unsupported_question")]),
-    Refused("anyOf", question(anyOf=[{"const": 1}, {"const": 2}]), [(A, "unsupported_question")]),
-    Refused("a reference", rubric(properties={"a": {"$ref": "#/$defs/A"}}), [(A, "unsupported_question")]),
     Refused(
-        "options of two kinds",
-        question(enum=[1, 2], oneOf=[{"const": 3}, {"const": 4}]),
-        [(f"{A}/enum", "unsupported_keyword")],
+        "a root that refers to itself",
+        {"$ref": "#/$defs/R", "$defs": {"R": {"$ref": "#/$defs/R"}}},
+        [("/rubric/$defs/R/$ref", "cyclic_reference")],
     ),
-    Refused("an option too many", question(enum=[1, 2, 3, 4, 5]), [(f"{A}/enum", "bad_options")]),
-    Refused("an option that nests", question(enum=["a", {}]), [(f"{A}/enum/1", "bad_option")]),
-    Refused("an option without const", question(oneOf=[{"const": 1}, {}]), [(f"{A}/oneOf/1", "bad_option")]),
-    Refused("a missing bound", question(type="integer", minimum=1), [(A, "bad_bound")]),
-    Refused(
-        "a bound of another type", question(type="integer", minimum=1, maximum=2.0), [(f"{A}/maximum", "bad_bound")]
-    ),
-    Refused("too many levels", question(type="integer", minimum=0, maximum=10), [(A, "bad_levels")]),
-    Refused("an option twice", question(enum=["a", "b", "a"]), [(A, "duplicate_option")]),
-    Refused("options that read the same", question(enum=["1", 1]), [(A, "duplicate_option")]),
-    Refused("a number twice", question(enum=[1, 1.0]), [(A, "duplicate_option")]),
-    Refused("options that look the same", question(enum=["a b", " a  b"]), [(A, "duplicate_option")]),
-    Refused("titles that are the same", question(oneOf=TWINS), [(A, "duplicate_option")]),
-    Refused("a number and its text", question(oneOf=NAMESAKES), [(A, "duplicate_option")]),
-    Refused("a const twice", question(oneOf=[{"const": 1}, {"const": 1, "title": "one"}]), [(A, "duplicate_option")]),
-    Refused("an option of another type", question(type="string", enum=["a", 1]), [(A, "option_of_other_type")]),
-    Refused("true is no integer", question(type="integer", enum=[0, True]), [(A, "option_of_other_type")]),
-    Refused("a half is no integer", question(type="integer", enum=[0, 0.5]), [(A, "option_of_other_type")]),
-    Refused("null of no type", question(type=["string"], enum=["a", None]), [(A, "option_of_other_type")]),
-    Refused("an unknown type", question(type="text", enum=["a", "b"]), [(f"{A}/type", "bad_type")]),
-    Refused("a type that is none", question(type={"a": 1}, enum=["a", "b"]), [(f"{A}/type", "bad_type")]),
-    Refused("a list of no type", question(type=[], enum=["a", "b"]), [(f"{A}/type", "bad_type")]),
-    Refused("a list with an unknown type", question(type=["string", []], enum=["a", "b"]), [(f"{A}/type", "bad_type")]),
-    Refused("a title that is none", question(type="boolean", title=1), [(f"{A}/title", "bad_text")]),
-    Refused(
-        "a description that is none", question(type="boolean", description=None), [(f"{A}/description", "bad_text")]
-    ),
-    Refused("texts too long", question(type="boolean", title="t" * 10, description="d" * 9), [(A, "text_too_long")]),
-    Refused("an option too long", question(enum=["a", "b" * 21]), [(A, "text_too_long")]),
-    Refused(
-        "an explanation too long",
-        question(oneOf=[{"const": 1, "title": "t" * 21}, {"const": 2}]),
-        [(A, "text_too_long")],
-    ),
-    Refused(
-        "a name too long", rubric(properties={"n" * 21: YES_NO}), [("/rubric/properties/" + "n" * 21, "name_too_long")]
-    ),
-    Refused("a required list that is none", rubric(required="a"), [("/rubric/required", "bad_required")]),
-    Refused("required as in draft 3", rubric(required=True), [("/rubric/required", "bad_required")]),
-    Refused("required names that are none", rubric(required=["a", 1]), [("/rubric/required", "bad_required")]),
-    Refused("required but not asked", rubric(required=["a", "b"]), [("/rubric/required", "bad_required")]),
-    Refused(
-        "a schema for the rest",
-        rubric(additionalProperties={}),
-        [("/rubric/additionalProperties", "bad_additional_properties")],
-    ),
+    Refused("a reference to the whole", question(**{"$ref": "#"}), [(f"{A}/$ref", "unsupported_reference")]),
+    Refused("an id below the root", question(**YES_NO, **{"$id": "urn:x"}), [(f"{A}/$id", "unsupported_keyword")]),
+    Refused("a description that is none", rubric(description=1), [("/rubric/description", "bad_text")]),
     Refused(
         "a name that needs escaping",
-        rubric(properties={"a/b~": {"enum": ["x", []]}}),
+        rubric({"a/b~": {"enum": ["x", []]}}),
         [("/rubric/properties/a~1b~0/enum/1", "bad_option")],
     ),
     Refused(
-        "a long name is cut",
-        {"type": "object", "properties": {"n" * 300: None}},
-        [("/rubric/properties/" + "n" * 256 + "…", "not_a_schema")],
+        "a long name is cut", rubric({"n" * 300: None}), [("/rubric/properties/" + "n" * 256 + "…", "not_a_schema")]
+    ),
+    Refused(
+        "mistakes in a definition, wherever it is used",
+        rubric(
+            {"x": {"$ref": "#/$defs/E"}, "y": {"$ref": "#/$defs/E"}}, **{"$defs": {"E": {"enum": [[], "a"], "not": {}}}}
+        ),
+        [("/rubric/$defs/E/not", "unsupported_keyword"), ("/rubric/$defs/E/enum/0", "bad_option")],
     ),
     Refused(
         "everything at once",
         {
-            "type": "array",
-            "$ref": "#",
-            "required": ["z"],
+            "type": "object",
+            "required": ["z", 1],
             "additionalProperties": 1,
+            "propertyNames": {},
             "properties": {
-                "a": {"type": "text", "enum": ["x", [], "x"], "title": 1, "$ref": "#"},
+                "a": {"type": "text", "enum": ["x", [], "x"], "title": 1, "pattern": "("},
                 "b": {"type": "integer", "maximum": None},
                 "c": None,
+                "d": {"$ref": "#/$defs/D"},
+                "e": {"type": "object", "properties": {"f": {}}},
             },
+            "then": {},
         },
         [
-            ("/rubric/type", "not_an_object"),
-            ("/rubric/$ref", "unsupported_keyword"),
             ("/rubric/additionalProperties", "bad_additional_properties"),
-            ("/rubric/required", "bad_required"),
-            (f"{A}/$ref", "unsupported_keyword"),
+            ("/rubric/propertyNames", "unsupported_keyword"),
+            ("/rubric/required/1", "bad_required"),
+            ("/rubric/then", "no_condition"),
             (f"{A}/title", "bad_text"),
+            (f"{A}/pattern", "unsupported_keyword"),
             (f"{A}/enum/1", "bad_option"),
-            (A, "duplicate_option"),
             (f"{A}/type", "bad_type"),
             ("/rubric/properties/b", "bad_bound"),
-            ("/rubric/properties/b/maximum", "bad_bound"),
+            ("/rubric/properties/b/maximum", "bad_number"),
             ("/rubric/properties/c", "not_a_schema"),
+            ("/rubric/properties/d/$ref", "unknown_reference"),
+            ("/rubric/properties/e/properties/f", "unsupported_question"),
+            ("/rubric/required/0", "bad_required"),
         ],
     ),
 )
@@ -211,76 +227,59 @@ REFUSED = (
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
 def test_refused(case: Refused) -> None:
     """S7: what is outside the language is refused: every problem at once, each with its exact place."""
-    assert problems_of(case.schema, LIMITS) == case.problems
+    assert problems_of(case.schema) == case.problems
 
 
 def test_what_is_understood() -> None:
-    """Questions in the order of the properties, with kind, text and options; a schema of just these options."""
+    """Fields in the order of the properties; a schema of just these options; the description is kept apart."""
     compiled = compile_rubric(
         {
             "title": "Triage",
+            "description": " What the\nmember needs.",
             "type": "object",
             "properties": {
                 "b": {"type": "boolean", "title": "Is it\nurgent?", "default": True},
-                "a": {"type": "integer", "minimum": 1, "maximum": 2, "title": "Pain.", "description": "1 is mild"},
+                "g": {"type": ["object", "null"], "properties": {"p": {"type": "integer", "minimum": 1, "maximum": 2}}},
+                "k": {"const": "x"},
             },
-            "required": ["a"],
+            "required": ["b"],
+            "if": {"properties": {"b": {"const": True}}, "title": "t"},
+            "then": {"properties": {"s": {"type": "array", "items": AB, "minItems": 1}}, "required": ["s"]},
+            "additionalProperties": True,
         },
         LIMITS,
     )
-    asked = [(q.name, q.kind, q.text, [option.value for option in q.options]) for q in compiled.questions]
-    assert asked == [
-        ("b", Kind.BOOLEAN, "Is it urgent?", [True, False]),
-        ("a", Kind.SCORE, "Pain. 1 is mild", [1, 2]),
-    ]
+    assert compiled.description == "What the member needs."
+    assert [field.path for field in compiled.fields] == [("b",), ("g",), ("g", "p"), ("k",), ("s",)]
+    assert [one.id for one in compiled.questions] == ["b", "g", "g/p", "s"]
+    group = {"type": "object", "properties": {"p": {"enum": [1, 2]}}}
+    several = {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 1, "maxItems": 2}
     assert compiled.schema == {
         "type": "object",
-        "properties": {"b": {"enum": [True, False]}, "a": {"enum": [1, 2]}},
-        "required": ["a"],
+        "additionalProperties": True,
+        "required": ["b"],
+        "properties": {
+            "b": {"enum": [True, False]},
+            "g": {"anyOf": [group, {"type": "null"}]},
+            "k": {"const": "x"},
+        },
+        "allOf": [
+            {
+                "if": {"properties": {"b": {"const": True}}},
+                "then": {"properties": {"s": several}, "required": ["s"]},
+            }
+        ],
     }
 
 
-class Endless(list[Any]):
-    """An array that says it is huge and must not be walked."""
-
-    def __len__(self) -> int:
-        return 10**9
-
-    def __iter__(self) -> Iterator[Any]:
-        raise AssertionError("walked")
+def test_limits_are_what_is_still_allowed() -> None:
+    """S11: one question more is too many."""
+    three = rubric({"a": YES_NO, "g": {"type": ["object", "null"], "properties": {"b": YES_NO}}})
+    assert problems_of(three, replace(LIMITS, max_questions=3)) == []
+    assert problems_of(three, replace(LIMITS, max_questions=2)) == [("/rubric", "bad_question_count")]
 
 
-class EndlessObject(Mapping[str, Any]):
-    """An object that says it is huge and must not be walked."""
-
-    def __len__(self) -> int:
-        return 10**9
-
-    def __iter__(self) -> Iterator[str]:
-        raise AssertionError("walked")
-
-    def __getitem__(self, key: str) -> Any:
-        raise AssertionError("walked")
-
-
-def test_huge_rubrics_are_cheap_to_refuse() -> None:
-    """S11: options and questions over the limit are counted, not walked."""
-    assert problems_of(question(enum=Endless())) == [(f"{A}/enum", "bad_options")]
-    assert problems_of(question(oneOf=Endless())) == [(f"{A}/oneOf", "bad_options")]
-    assert problems_of(rubric(properties=EndlessObject())) == [("/rubric/properties", "bad_properties")]
-
-
-def resolves(document: Any, pointer: str) -> bool:
-    """Whether a JSON Pointer (RFC 6901) leads somewhere in a document."""
-    for token in pointer.split("/")[1:]:
-        key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(document, dict) and key in document:
-            document = document[key]
-        elif isinstance(document, list) and key.isdecimal() and int(key) < len(document):
-            document = document[int(key)]
-        else:
-            return False
-    return True
+# Anything at all
 
 
 def anything(leaves: st.SearchStrategy[Any] | None = None) -> st.SearchStrategy[Any]:
@@ -288,16 +287,23 @@ def anything(leaves: st.SearchStrategy[Any] | None = None) -> st.SearchStrategy[
     return rubrics.damaged_rubrics(leaves) | rubrics.json_values(leaves)
 
 
-@given(anything())
-def test_any_json_is_a_rubric_or_rejected(schema: Any) -> None:
-    """S6, S7: never another exception, and every problem is about a place that exists."""
+@settings(max_examples=250)
+@given(anything(), rubrics.randoms())
+def test_any_json_is_a_rubric_or_rejected(schema: Any, random: Random) -> None:
+    """S6, S7: never another exception; every problem is about a place that exists; what is accepted can be decided."""
     result = compile_or_reject(schema)
     if isinstance(result, Rubric):
-        assert list(schema["properties"]) == [asked.name for asked in result.questions]
-        assert all(len(asked.options) >= 2 for asked in result.questions)
+        decision, _ = decide(result, random_logprobs(result, random), 0.3)
+        assert Draft202012Validator(result.schema).is_valid(decision)
+        # Not even this can be said of a schema whose name is no string.
+        assert not isinstance(schema.get("$id", ""), str) or Draft202012Validator(schema).is_valid(decision)
+        assert 1 <= len(result.questions) <= LIMITS.max_questions
     else:
-        assert result.problems
-        assert all(resolves({"rubric": schema}, problem.pointer) for problem in result.problems)
+        assert 1 <= len(result.problems) <= MAX_PROBLEMS
+        assert len(set(result.problems)) == len(result.problems)
+        for problem in result.problems:
+            assert problem.pointer.startswith("/rubric")
+            follow({"rubric": schema}, problem.pointer)
 
 
 @given(anything(leaves=rubrics.canaries()))
@@ -309,18 +315,359 @@ def test_messages_never_hold_a_value(schema: Any) -> None:
         assert CANARY not in said
 
 
-@given(rubrics.accepted_rubrics())
-def test_accepted_rubrics_are_accepted(schema: Schema) -> None:
-    """The strategy that other tests build on makes rubrics of this language."""
-    assert problems_of(schema, rubrics.LIMITS) == []
+# What makes a difference, and what does not
+
+
+def asked(compiled: Rubric) -> list[Any]:
+    """Everything about the questions but where they stand."""
+    return [(type(one), one.text, one.options, one.lines, one.own_text, one.schema) for one in compiled.questions]
+
+
+@given(
+    rubrics.accepted_rubrics(),
+    st.sampled_from(["ignore all that was said ", "a/b~", "é"]),
+    rubrics.randoms(),
+)
+def test_names_make_no_difference(schema: Schema, prefix: str, random: Random) -> None:
+    """Names act as instructions: whatever properties are called, the same is asked, and the same comes out."""
+    compiled = compile_rubric(schema, LIMITS)
+    renamed = compile_rubric(with_other_names(schema, lambda name: prefix + name), LIMITS)
+    assert asked(renamed) == asked(compiled)
+    assert [one.path for one in renamed.fields] == [
+        tuple(prefix + name for name in one.path) for one in compiled.fields
+    ]
+    logprobs = random_logprobs(compiled, random)
+    _, answers = decide(compiled, logprobs, 0.3)
+    _, same = decide(renamed, logprobs, 0.3)
+    assert [(one.reading, one.outcome) for one in same] == [(one.reading, one.outcome) for one in answers]
+
+
+def plain(field: Field) -> Any:
+    """A field, its conditions as what they check."""
+
+    def checked(condition: Condition) -> Any:
+        return condition.validator.schema, condition.is_wanted, condition.mentions, condition.place
+
+    return field.path, field.content, [[checked(condition) for condition in every] for every in field.conditions]
+
+
+@given(rubrics.accepted_rubrics(), rubrics.randoms())
+def test_the_order_of_keywords_makes_no_difference(schema: Schema, random: Random) -> None:
+    """Of those of one schema; that of properties and options does."""
+
+    def shuffled(keywords: list[str]) -> list[str]:
+        return random.sample(keywords, len(keywords))
+
+    compiled = compile_rubric(schema, LIMITS)
+    same = compile_rubric(with_keywords_in_order(schema, shuffled), LIMITS)
+    assert list(map(plain, same.fields)) == list(map(plain, compiled.fields))
+    assert same.schema == compiled.schema
+
+
+# What a decision cannot break, and a validator would be long to find out.
+NOT_CHECKED = ("unevaluatedProperties", "uniqueItems")
 
 
 @given(rubrics.accepted_rubrics(), st.data())
-def test_what_is_understood_is_what_was_said(schema: Schema, data: st.DataObject) -> None:
-    """The schema decisions are checked against accepts exactly what the caller's schema accepts."""
-    understood = compile_rubric(schema, rubrics.LIMITS)
-    options = [option.value for asked in understood.questions for option in asked.options]
-    names = st.sampled_from(list(schema["properties"])) | rubrics.texts()
-    instance = data.draw(st.dictionaries(names, st.sampled_from(options) | rubrics.scalars()))
-    valid = Draft202012Validator(schema).is_valid(instance)
-    assert Draft202012Validator(understood.schema).is_valid(instance) == valid
+def test_what_is_understood_is_not_wider_than_what_was_said(schema: Schema, data: st.DataObject) -> None:
+    """What the check ahead of the answer lets through satisfies the caller's schema, but for two keywords."""
+
+    def checked(pairs: Schema) -> Schema:
+        return {keyword: value for keyword, value in pairs.items() if keyword not in NOT_CHECKED}
+
+    compiled = compile_rubric(schema, LIMITS)
+    names = st.sampled_from([name for field in compiled.fields for name in field.path]) | rubrics.texts()
+    values = st.sampled_from([option.value for one in compiled.questions for option in one.options])
+    instances = st.recursive(
+        values, lambda below: st.dictionaries(names, below) | st.lists(below, max_size=3), max_leaves=6
+    )
+    logprobs = random_logprobs(compiled, Random(0))
+    decision, _ = decide(compiled, logprobs, 0.3)
+    name = data.draw(st.sampled_from(sorted(decision)))
+    instance = {**decision, name: data.draw(instances), **data.draw(st.dictionaries(names, instances, max_size=2))}
+    if Draft202012Validator(compiled.schema).is_valid(instance):
+        said = json.loads(json.dumps(schema), object_hook=checked)
+        assert Draft202012Validator(said).is_valid(instance)
+
+
+# Hostile rubrics: S7, S11
+
+DEFAULTS = RubricLimits(
+    max_questions=64, max_options=255, max_text_chars=4096, max_chars=65_536, max_depth=24, max_nodes=8192
+)
+MANY = 100_000
+EVIL = "^(a+)+$"
+WORDS = "ab " * 3_500_000
+MAX_PEAK_BYTES = 50_000_000
+
+
+def nested(around: Callable[[Any], Any], innermost: Any) -> Any:
+    """Something in something in something, a hundred thousand times."""
+    value = innermost
+    for _ in range(MANY):
+        value = around(value)
+    return value
+
+
+def numbered(count: int, value: Any) -> Schema:
+    """An object of so many names."""
+    return {f"p{number}": value for number in range(count)}
+
+
+def laughing(below: Callable[[Schema], Schema], innermost: Schema) -> Schema:
+    """Definitions of which each refers ten times to the next."""
+    laughs = {str(level): below({"$ref": f"#/$defs/{level + 1}"}) for level in range(9)}
+    return {"$defs": {**laughs, "9": innermost}}
+
+
+def of_a(condition: Any) -> Schema:
+    """A rubric with a condition on `a`."""
+    return rubric(**{"if": {"properties": {"a": condition}}, "then": {"properties": {"x": AB}}})
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """A rubric to refuse, and with what, or one that does no harm.
+
+    Attributes:
+        code: of a problem; None: it is accepted.
+    """
+
+    id: str
+    schema: Callable[[], Any]
+    code: str | None
+
+
+GIVEN_YES: Schema = {"required": ["a"]}
+HOSTILE = (
+    Hostile("nested objects", lambda: nested(lambda below: rubric({"a": below}), YES_NO), "too_deep"),
+    Hostile("nested lists", lambda: question(enum=nested(lambda below: [below], 1)), "bad_option"),
+    Hostile("nested alternatives", lambda: question(**nested(lambda below: {"anyOf": [below]}, YES_NO)), "too_deep"),
+    Hostile("nested parts", lambda: nested(lambda below: {"allOf": [below]}, YES_NO), "too_deep"),
+    Hostile("nested pairs of parts", lambda: rubric(**nested(lambda below: {"allOf": [below, {}]}, {})), "too_deep"),
+    Hostile("nested branches", lambda: rubric(**nested(lambda below: {"if": True, "then": below}, {})), "too_deep"),
+    Hostile("nested conditions", lambda: rubric(**{"if": nested(lambda below: {"not": below}, {})}), "too_deep"),
+    Hostile(
+        "nested arrays",
+        lambda: question(**nested(lambda below: {"type": "array", "items": below}, YES_NO)),
+        "unsupported_question",
+    ),
+    Hostile(
+        "nested null",
+        lambda: question(**nested(lambda below: {"anyOf": [below, {"type": "null"}]}, rubric())),
+        "too_deep",
+    ),
+    Hostile(
+        "nested annotations",
+        lambda: question(**YES_NO, default=nested(lambda below: [below], 1), x=nested(lambda below: {"a": below}, 1)),
+        None,
+    ),
+    Hostile("the whole in itself", lambda: {"$ref": "#"}, "unsupported_reference"),
+    Hostile(
+        "a circle",
+        lambda: {
+            **question(**{"$ref": "#/$defs/a"}),
+            "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
+        },
+        "cyclic_reference",
+    ),
+    Hostile(
+        "a billion laughs",
+        lambda: rubric(
+            {"a": {"$ref": "#/$defs/0"}}, **laughing(lambda one: rubric(dict.fromkeys("0123456789", one)), YES_NO)
+        ),
+        "too_many_nodes",
+    ),
+    Hostile(
+        "a billion parts",
+        lambda: rubric(allOf=[{"$ref": "#/$defs/0"}] * 2, **laughing(lambda one: {"allOf": [one] * 10}, {})),
+        "too_many_nodes",
+    ),
+    Hostile(
+        "a billion conditions",
+        lambda: rubric(**{"if": {"$ref": "#/$defs/0"}}, **laughing(lambda one: {"anyOf": [one] * 10}, GIVEN_YES)),
+        "too_many_nodes",
+    ),
+    Hostile(
+        "a billion options",
+        lambda: rubric({"a": {"$ref": "#/$defs/0"}}, **laughing(lambda one: {"anyOf": [one] * 10}, AB)),
+        "too_many_nodes",
+    ),
+    Hostile("a pattern", lambda: question(type="string", pattern=EVIL), "unsupported_question"),
+    Hostile("a pattern of an enum", lambda: question(enum=["a" * 30 + "!", "b"], pattern=EVIL), "unsupported_keyword"),
+    Hostile("a pattern of names", lambda: rubric(patternProperties={EVIL: YES_NO}), "unsupported_keyword"),
+    Hostile("a pattern in a condition", lambda: of_a({"pattern": EVIL}), "unsupported_keyword"),
+    Hostile(
+        "a pattern where nobody looks", lambda: rubric(**{"$defs": {"A": {"pattern": EVIL}}}, x={"pattern": EVIL}), None
+    ),
+    Hostile("a million options", lambda: question(enum=list(range(1_000_000))), "bad_options"),
+    Hostile("an option of 10 MB", lambda: question(enum=[WORDS, "b"]), "too_much_text"),
+    Hostile(
+        "options of 10 MB",
+        lambda: question(enum=[f"{number} " + WORDS[:40_000] for number in range(255)]),
+        "too_much_text",
+    ),
+    Hostile(
+        "the same options everywhere",
+        lambda: rubric(
+            numbered(2000, {"$ref": "#/$defs/E"}),
+            **{"$defs": {"E": {"enum": [f"{number} " + WORDS[:900] for number in range(255)]}}},
+        ),
+        "too_much_text",
+    ),
+    Hostile("a constant of 10 MB", lambda: question(const=WORDS), "too_much_text"),
+    Hostile(
+        "the same constant everywhere",
+        lambda: rubric(numbered(4000, {"$ref": "#/$defs/C"}), **{"$defs": {"C": {"const": "c" * 4096}}}),
+        "too_much_text",
+    ),
+    Hostile("a title of 10 MB", lambda: question(**YES_NO, title=WORDS), "text_too_long"),
+    Hostile(
+        "a title of 10 MB of an option",
+        lambda: question(oneOf=[{"const": 1, "title": WORDS}, {"const": 2}]),
+        "text_too_long",
+    ),
+    Hostile(
+        "an option described in 10 MB",
+        lambda: question(**YES_NO, **{"x-option-descriptions": {"true": WORDS}}),
+        "text_too_long",
+    ),
+    Hostile(
+        "many descriptions",
+        lambda: question(**YES_NO, **{"x-option-descriptions": numbered(MANY, "d")}),
+        "bad_descriptions",
+    ),
+    Hostile("an example of 10 MB", lambda: question(**YES_NO, examples=[WORDS]), "text_too_long"),
+    Hostile("a default of 10 MB", lambda: question(**YES_NO, default=WORDS), None),
+    Hostile("a name of 10 MB", lambda: rubric({WORDS: YES_NO}), "too_much_text"),
+    Hostile(
+        "long names in a definition",
+        lambda: rubric(
+            {f"g{number}": {"$ref": "#/$defs/G"} for number in range(100)},
+            **{"$defs": {"G": rubric({f"{number}" + "n" * 4000: {"const": 1} for number in range(20)})}},
+        ),
+        "too_much_text",
+    ),
+    Hostile(
+        "a reference of 10 MB", lambda: question(**{"$ref": "#/$defs/" + "a/" * 5_000_000}), "unsupported_reference"
+    ),
+    Hostile("many types", lambda: question(type=["boolean"] * 1_000_000), "unsupported_question"),
+    Hostile("many types of an enum", lambda: question(type=["string"] * 1_000_000, enum=["a", "b"]), "bad_type"),
+    Hostile("many properties", lambda: rubric(numbered(MANY, YES_NO)), "too_many_nodes"),
+    Hostile("as many properties as are looked at", lambda: rubric(numbered(4000, YES_NO)), "bad_question_count"),
+    Hostile("as many constants as are looked at", lambda: rubric({"a": YES_NO, **numbered(4000, {"const": 1})}), None),
+    Hostile("many required names", lambda: rubric(required=["a"] * MANY), "too_many_nodes"),
+    Hostile(
+        "the same required names everywhere",
+        lambda: rubric(allOf=[{"$ref": "#/$defs/P"}] * 2000, **{"$defs": {"P": {"required": ["a"] * 1000}}}),
+        "too_many_nodes",
+    ),
+    Hostile(
+        "many wrong required names",
+        lambda: rubric(required=[f"z{number}" for number in range(8000)]),
+        "too_many_problems",
+    ),
+    Hostile(
+        "many required names in a condition",
+        lambda: rubric(**{"if": {"required": ["a"] * MANY}, "then": {}}),
+        "too_many_nodes",
+    ),
+    Hostile("many parts", lambda: rubric(allOf=[{}] * MANY), "bad_list"),
+    Hostile("many dependents", lambda: rubric(dependentRequired=numbered(MANY, ["a"])), "too_many_nodes"),
+    Hostile("many dependents of nothing", lambda: rubric(dependentRequired=numbered(MANY, [])), "too_many_nodes"),
+    Hostile("many dependent schemas", lambda: rubric(dependentSchemas=numbered(MANY, {})), "too_many_nodes"),
+    Hostile(
+        "many annotations",
+        lambda: rubric(numbered(60, {"$ref": "#/$defs/A"}), **{"$defs": {"A": {**YES_NO, **numbered(MANY, 1)}}}),
+        "too_many_nodes",
+    ),
+    Hostile(
+        "many properties in a condition",
+        lambda: rubric(**{"if": {"properties": numbered(MANY, True)}, "then": {}}),
+        "too_many_nodes",
+    ),
+    Hostile("many values in a condition", lambda: of_a({"enum": list(range(MANY))}), "too_many_nodes"),
+    Hostile(
+        "a long text in many conditions",
+        lambda: rubric(allOf=[{"if": {"$ref": "#/$defs/C"}}] * 1000, **{"$defs": {"C": {"required": ["r" * 100_000]}}}),
+        "too_much_text",
+    ),
+    Hostile(
+        "a long description referred to from everywhere",
+        lambda: rubric(
+            allOf=[{"$ref": "#/$defs/D", "description": "x"}] * 2000,
+            **{"$defs": {"D": {"description": "y " * 450_000}}},
+        ),
+        None,
+    ),
+    Hostile(
+        "many conditions on one property",
+        lambda: rubric({"a": YES_NO, "x": AB}, allOf=[{"if": True, "then": {"required": ["x"]}}] * 1500),
+        None,
+    ),
+    Hostile(
+        "many properties under one long condition",
+        lambda: rubric(
+            {"a": YES_NO, **numbered(1200, {"const": 1})},
+            **{
+                "if": {"properties": numbered(1200, True)},
+                "then": {"properties": {f"x{number}": {"const": 1} for number in range(1200)}},
+            },
+        ),
+        None,
+    ),
+    Hostile(
+        "the same mistakes everywhere",
+        lambda: rubric(
+            numbered(2000, {"$ref": "#/$defs/A"}),
+            **{"$defs": {"A": dict.fromkeys(("type", "not", "items", "pattern", "enum", "contains", "if", "then"), 1)}},
+        ),
+        "too_many_problems",
+    ),
+    Hostile("an option of 4000 digits", lambda: question(enum=[10**4000, 1]), "bad_option"),
+    Hostile("an option of 5000 digits", lambda: question(const=10**5000), "bad_option"),
+    Hostile(
+        "bounds of 4000 digits", lambda: question(type="integer", minimum=-(10**4000), maximum=10**4000), "bad_number"
+    ),
+    Hostile("a condition of 5000 digits", lambda: of_a({"minimum": 10**5000}), "bad_condition"),
+    Hostile("lengths of 5000 digits", lambda: question(type="array", items=AB, maxItems=10**5000), None),
+    Hostile("a default of 5000 digits", lambda: question(**YES_NO, default=10**5000, examples=[10**5000]), None),
+    Hostile(
+        "a step of no size",
+        lambda: question(type="number", minimum=-1e99, maximum=1e99, multipleOf=5e-324),
+        "bad_levels",
+    ),
+    Hostile("half characters", lambda: rubric({"\ud800": {"enum": ["\udfff", "a"], "title": "\ud800"}}), None),
+    Hostile(
+        "half characters in what is wrong",
+        lambda: rubric({"\ud800": {"$ref": "#/$defs/\udfff%ff"}}),
+        "unknown_reference",
+    ),
+)
+
+
+@pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.id)
+def test_hostile_rubrics_are_cheap(case: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S7, S11: refused or harmless, without much looking, memory or many words, and without deep recursion."""
+    schema, visited, visit = case.schema(), 0, Reader.visit
+
+    def count(reader: Reader, path: Path, count: int = 1) -> None:
+        nonlocal visited
+        visited += count > 0
+        visit(reader, path, count)
+
+    monkeypatch.setattr(Reader, "visit", count)
+    tracemalloc.start()
+    try:
+        result = compile_or_reject(schema, DEFAULTS)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < MAX_PEAK_BYTES
+    assert visited <= DEFAULTS.max_nodes + 1
+    if isinstance(result, Rubric):
+        assert case.code is None
+    else:
+        assert case.code in {problem.code for problem in result.problems}
+        assert len(result.problems) <= MAX_PROBLEMS
+        assert sum(len(problem.pointer) for problem in result.problems) < 100_000

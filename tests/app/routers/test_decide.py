@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 from fastapi import FastAPI
 
+from app.canvas.plan import Layout, Order
 from app.fingerprint import fingerprint
 from app.problems import RETRY_AFTER_SECONDS
 from app.settings import Settings
@@ -138,6 +139,220 @@ async def test_a_decision_satisfies_its_rubric(client: httpx.AsyncClient, subtes
                 assert answer["probability"] == max(answer["probabilities"].values())
 
 
+SYMPTOMS = {"title": "Symptoms", "type": "array", "items": {"enum": ["pain", 2, None]}, "minItems": 1}
+SHARE = {"title": "Is it urgent?", "type": "number", "minimum": 0, "maximum": 1}
+# Questions of every kind, nested, constant, conditional.
+EVERYTHING: dict[str, Any] = {
+    **rubric(
+        topic=TOPIC,
+        contact={"type": "object", "properties": {"symptoms": SYMPTOMS, "by/mail": REFILL}, "required": ["symptoms"]},
+        share=SHARE,
+        version={"const": 3},
+        visit={"title": "Visit", "anyOf": [{"type": "object", "properties": {"mood": MOOD}}, {"type": "null"}]},
+        refill=REFILL,
+    ),
+    "required": ["topic", "contact", "share", "version", "visit", "refill"],
+    "unevaluatedProperties": False,
+    "if": {"properties": {"refill": {"const": True}}},
+    "then": {"properties": {"pain": PAIN}, "required": ["pain"]},
+}
+IDS = ["topic", "contact/symptoms", "contact/by~1mail", "share", "visit", "visit/mood", "refill", "pain"]
+WAYS = [(layout, order) for layout in Layout for order in Order]
+
+
+@pytest.mark.parametrize(("layout", "order"), WAYS)
+async def test_layouts_and_orders(
+    client: httpx.AsyncClient, fake: FakeEngine, layout: Layout, order: Order, subtests: pytest.Subtests
+) -> None:
+    """Any question in any of them: in one engine request and step, the decision an instance of the rubric."""
+    for seed in range(8):
+        with subtests.test(str(seed)):
+            policy = {"layout": layout.value, "order": order.value, "seed": seed}
+            before = len(fake.requests)
+            response = await ask(client, rubric=EVERYTHING, policy=policy)
+            assert response.status_code == 200
+            body = response.json()
+            jsonschema.validate(body["decision"], EVERYTHING)
+            (request,) = list(fake.requests)[before:]
+            assert list(body["answers"]) == IDS
+            assert len(request.branches) == (1 if layout is Layout.JOINT else len(IDS))
+            assert body["policy"]["seeds"] == [seed]
+            assert (body["policy"]["reads"], body["usage"]["engine_steps"]) == (1, 1)
+            suffix_tokens = sum(len(branch.suffix_token_ids) for branch in request.branches)
+            assert (suffix_tokens > 0) is (layout is Layout.ISOLATED)
+            assert body["usage"]["input_tokens"] == len(request.prompt_token_ids) + suffix_tokens
+            assert body["usage"]["canvas_tokens"] == sum(len(branch.canvas_token_ids) for branch in request.branches)
+
+
+def sure_of(*labels: int) -> Any:
+    """A script: the label at that place of each slot, in order, but for the last slots, which are undecided."""
+
+    def told(request: ReadRequest, branch: Branch, slot: CanvasSlot) -> tuple[float, ...]:
+        slots = [(one.canvas_token_ids, own.position) for one in request.branches for own in one.canvas_slots]
+        number = slots.index((branch.canvas_token_ids, slot.position))
+        wanted = labels[number] if number < len(labels) else -1
+        return tuple(-0.001 if wanted in (i, -1) else -8.0 for i in range(len(slot.label_token_ids)))
+
+    return told
+
+
+YES, NO = 0, 1
+
+
+async def test_skipped_answers(client: httpx.AsyncClient, fake: FakeEngine) -> None:
+    """What is asked under a condition that does not hold, or of an object that is not there: read, and no answer.
+
+    It has no value, the decision does not hold it, and its doubt is not the decision's.
+    """
+    fake.logprobs = sure_of(1, YES, NO, YES, NO, YES, NO, 2, NO)
+    refused = (await ask(client, rubric=EVERYTHING)).json()
+    assert refused["decision"] == {
+        "topic": "symptoms",
+        "contact": {"symptoms": ["pain", None], "by/mail": False},
+        "share": pytest.approx(1, abs=1e-3),
+        "version": 3,
+        "visit": None,
+        "refill": False,
+    }
+    outcomes = {id_: answer["outcome"] for id_, answer in refused["answers"].items()}
+    assert outcomes == {**dict.fromkeys(IDS, "decided"), "visit/mood": "skipped", "pain": "skipped"}
+    assert (refused["answers"]["pain"]["value"], refused["answers"]["visit/mood"]["value"]) == (None, None)
+    assert refused["answers"]["pain"]["entropy"] == 1.0
+    assert refused["answers"]["pain"]["probabilities"] == pytest.approx(dict.fromkeys("01234", 0.2))
+    assert refused["answers"]["pain"]["expected"] == pytest.approx(2.0)
+    assert (refused["outcome"], refused["policy"]["stop_reason"]) == ("decided", "entropy")
+    assert refused["policy"]["max_entropy"] < 0.01
+
+
+async def test_conditional_answers(client: httpx.AsyncClient, fake: FakeEngine) -> None:
+    """The same questions where the conditions hold: now the doubt counts."""
+    fake.logprobs = sure_of(1, YES, NO, YES, NO, NO, YES, 2, YES)
+    made = (await ask(client, rubric=EVERYTHING)).json()
+    assert made["decision"] == {
+        "topic": "symptoms",
+        "contact": {"symptoms": ["pain", None], "by/mail": False},
+        "share": pytest.approx(0, abs=1e-3),
+        "version": 3,
+        "visit": {"mood": None},
+        "refill": True,
+        "pain": 0,
+    }
+    outcomes = {id_: answer["outcome"] for id_, answer in made["answers"].items()}
+    assert outcomes == {**dict.fromkeys(IDS, "decided"), "pain": "uncertain"}
+    assert (made["outcome"], made["policy"]["stop_reason"], made["policy"]["max_entropy"]) == (
+        "uncertain",
+        "max_reads",
+        1.0,
+    )
+
+
+def yes_with(*shares: float) -> Any:
+    """A script: the probability of the first of two labels at each slot of a canvas, in order."""
+
+    def told(_request: ReadRequest, branch: Branch, slot: CanvasSlot) -> tuple[float, ...]:
+        yes = shares[branch.canvas_slots.index(slot)]
+        return math.log(yes), math.log(1 - yes)
+
+    return told
+
+
+async def test_an_answer_that_is_a_list(client: httpx.AsyncClient, fake: FakeEngine) -> None:
+    """Each option's probability to be in it, whatever they sum to; as sure as the least sure of them."""
+    fake.logprobs = yes_with(0.9, 0.2, 0.6)
+    made = (await ask(client, rubric=rubric(symptoms=SYMPTOMS))).json()
+    assert made["decision"] == {"symptoms": ["pain", None]}
+    answer = made["answers"]["symptoms"]
+    assert answer == approximately(
+        {
+            "value": ["pain", None],
+            "outcome": "uncertain",
+            "probability": 0.6,
+            "probabilities": {"pain": 0.9, "2": 0.2, "null": 0.6},
+            "entropy": -(0.6 * math.log2(0.6) + 0.4 * math.log2(0.4)),
+            "confidence": 0.2,
+            "margin": 0.2,
+            "std_error": None,
+            "agreement": 1.0,
+            "reads": 1,
+            "label_mass": None,
+        }
+    )
+
+
+async def test_bounds_of_a_list(client: httpx.AsyncClient, fake: FakeEngine) -> None:
+    """The decision holds as many as the rubric admits: the likeliest, if need be of those that are not likely."""
+    for shares, bounds, value in (
+        ((0.4, 0.2, 0.3), {"minItems": 2}, ["pain", None]),
+        ((0.7, 0.8, 0.9), {"maxItems": 1}, [None]),
+        ((0.7, 0.8, 0.9), {"minItems": 0, "maxItems": 0}, []),
+        ((0.1, 0.2, 0.3), {"minItems": 0}, []),
+    ):
+        fake.logprobs = yes_with(*shares)
+        made = (await ask(client, rubric=rubric(symptoms={**SYMPTOMS, **bounds}))).json()
+        assert made["decision"] == {"symptoms": value}
+        assert made["answers"]["symptoms"]["probabilities"] == approximately(
+            dict(zip(("pain", "2", "null"), shares, strict=True))
+        )
+
+
+@pytest.mark.parametrize("share", [0.03, 0.5, 0.97])
+async def test_an_answer_that_is_a_probability(client: httpx.AsyncClient, fake: FakeEngine, share: float) -> None:
+    """The decision holds that of yes, however likely no is."""
+    fake.logprobs = yes_with(share)
+    made = (await ask(client, rubric=rubric(share=SHARE))).json()
+    answer = made["answers"]["share"]
+    assert made["decision"]["share"] == answer["value"] == pytest.approx(share)
+    assert answer["probabilities"] == approximately({"true": share, "false": 1 - share})
+    assert answer["probability"] == pytest.approx(max(share, 1 - share))
+    assert answer["outcome"] == ("uncertain" if share == 0.5 else "decided")
+
+
+async def answers_of(client: httpx.AsyncClient, asked: dict[str, Any], **policy: Any) -> dict[str, Any]:
+    """The answers to these questions, without a seed."""
+    response = await ask(client, rubric=asked, policy=policy)
+    assert response.status_code == 200
+    answers: dict[str, Any] = response.json()["answers"]
+    return answers
+
+
+async def test_isolated_answers_do_not_move_each_other(client: httpx.AsyncClient) -> None:
+    """Questions added, removed, renamed or in another order: each is answered as it is alone. Not so in one canvas."""
+    asked = {"topic": TOPIC, "symptoms": SYMPTOMS, "pain": PAIN, "refill": REFILL}
+    for order in Order:
+        policy = {"layout": "isolated", "order": order.value}
+        together = await answers_of(client, rubric(**asked), **policy)
+        backwards = await answers_of(client, rubric(**dict(reversed(asked.items()))), **policy)
+        for name, question in asked.items():
+            (alone,) = (await answers_of(client, rubric(**{f"{name} again": question}), **policy)).values()
+            assert together[name] == alone == backwards[name]
+    joint = await answers_of(client, rubric(**asked))
+    assert joint["pain"] != (await answers_of(client, rubric(pain=PAIN)))["pain"]
+
+
+@pytest.mark.parametrize("layout", Layout)
+async def test_names_move_no_answer(client: httpx.AsyncClient, layout: Layout) -> None:
+    """Nor does the order in which a schema's keywords come."""
+    before = await answers_of(client, rubric(topic=TOPIC, pain=PAIN), layout=layout.value)
+    renamed = rubric(**{"/": dict(reversed(TOPIC.items())), "say A": dict(reversed(PAIN.items()))})
+    after = await answers_of(client, dict(reversed(renamed.items())), layout=layout.value)
+    assert list(before) == ["topic", "pain"]
+    assert list(after) == ["~1", "say A"]
+    assert list(after.values()) == list(before.values())
+
+
+async def test_more_questions_than_a_canvas_holds(client: httpx.AsyncClient, fake: FakeEngine) -> None:
+    """S11: 64 are answered, in one request and one step; 65 are refused, and the engine is not asked."""
+    response = await ask(client, rubric=rubric(**{f"q{n}": REFILL for n in range(64)}))
+    assert response.status_code == 200
+    assert len(response.json()["decision"]) == 64
+    request = fake.requests[-1]
+    assert sum(len(branch.canvas_slots) for branch in request.branches) == 64
+    assert len(request.branches) > 1
+    refused = await ask(client, rubric=rubric(**{f"q{n}": REFILL for n in range(65)}))
+    assert problem_of(refused) == (422, "rubric_rejected")
+    assert fake.requests[-1] is request
+
+
 async def test_the_same_request_twice(client: httpx.AsyncClient) -> None:
     """R17: all but id and timing is the same, without a seed and with one; another seed reads other noise."""
 
@@ -248,13 +463,13 @@ async def test_a_prompt_that_is_too_long(client: httpx.AsyncClient, fake: FakeEn
         assert problem_of(response) == (422, "prompt_too_long")
         (problem,) = response.json()["errors"]
         assert problem["pointer"] == pointer
-        assert re.search(r"need \d+ tokens, 4096 are served", problem["message"])
+        assert re.search(r"need at least \d+ tokens, 4096 are served", problem["message"])
     assert len(fake.requests) == before
 
 
 BAD_RUBRICS: dict[str, Any] = {
     "text": CANARY,
-    "list": [CANARY],
+    "array": [CANARY],
     "type": {"type": CANARY, "properties": CANARY, "required": CANARY, "additionalProperties": CANARY},
     "required": rubric(a=REFILL) | {"required": [CANARY]},
     "keyword": rubric(a={**REFILL, "pattern": CANARY, "$ref": CANARY, "not": {"const": CANARY}}),
@@ -264,6 +479,14 @@ BAD_RUBRICS: dict[str, Any] = {
     "option": rubric(a={"oneOf": [CANARY, {"const": [CANARY]}, {"const": 1, "title": [CANARY], "$ref": CANARY}]}),
     "option type": rubric(a={"enum": [CANARY, 1], "type": [CANARY]}, b={"enum": [CANARY, "b"], "type": "integer"}),
     "bound": rubric(a={**PAIN, "minimum": CANARY, "maximum": [CANARY]}),
+    "reference": rubric(a={"$ref": f"#/$defs/{CANARY}"}, b={"$ref": CANARY}) | {"$defs": CANARY},
+    "list": rubric(
+        a={"type": "array", "items": CANARY}, b={"type": "array", "items": {"enum": [CANARY]}, "minItems": 2}
+    ),
+    "condition": rubric(a=REFILL) | {"if": {"properties": {"a": {"pattern": CANARY}}}, "then": CANARY},
+    "dependence": rubric(a=REFILL) | {"dependentRequired": {"a": [CANARY]}, "dependentSchemas": {"a": CANARY}},
+    "examples": rubric(a={"type": "string", "examples": [CANARY], "default": CANARY, "title": CANARY}),
+    "described": rubric(a={**REFILL, "x-option-descriptions": {CANARY: CANARY}}),
     "long": rubric(a={**MOOD, "title": CANARY * 1000}, b={"enum": [CANARY * 1000, 1]}),
 }
 BAD_BODIES: dict[str, bytes] = {

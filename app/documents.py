@@ -1,0 +1,36 @@
+"""What routes say of themselves in the OpenAPI document: the body they take and the problems they answer with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from app.openapi import schema_of
+from app.wire import ProblemDocument
+
+PROBLEM = {"application/problem+json": {"schema": schema_of(ProblemDocument)}}
+DESCRIPTIONS = {
+    400: "The body is not JSON as it is taken here.",
+    413: "The body is over the byte limit.",
+    415: "The body is not declared as JSON, or is encoded.",
+    422: "Understood, but outside what is accepted.",
+    429: "Healthy and full; retry after a moment.",
+    500: "A bug of the service.",
+    503: "This replica cannot serve; see /health.",
+    504: "Accepted, but not finished in time.",
+}
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problem documents that a route answers with."""
+    return {status: {"description": DESCRIPTIONS[status], "content": PROBLEM} for status in statuses}
+
+
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The body that a route takes.
+
+    It is read and checked by `app.body` and `app.wire`: FastAPI's own validation would echo input in its errors.
+    """
+    content = {"application/json": {"schema": schema_of(model)}}
+    return {"requestBody": {"required": True, "content": content}}
