@@ -10,7 +10,7 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 from referencing.exceptions import Unresolvable
 
-from app.canvas.condition import ConditionParser, ConditionSchema, is_present, make_validator
+from app.canvas.condition import CONTAINS_NODES, ConditionParser, ConditionSchema, is_present, make_validator
 from app.canvas.errors import RubricRejected
 from app.canvas.site import Reader
 from tests.app.canvas import rubrics
@@ -53,6 +53,13 @@ CASES = (
     Case("a type", {"properties": {"a": {"type": "null"}}}, {("a",)}, [{"a": None}], [{"a": 1}]),
     Case("types", {"properties": {"a": {"type": ["object", "array"]}}}, {("a",)}, [{"a": {}}, {"a": []}], [{"a": 1}]),
     Case("an element", {"properties": {"a": {"contains": {"const": "x"}}}}, {("a",)}, [{"a": ["y", "x"]}], [{"a": []}]),
+    Case(
+        "an element in every way that it may be asked for",
+        {"properties": {"a": {"contains": {"const": "x", "enum": ["x", "y"], "type": "string", "title": "t"}}}},
+        {("a",)},
+        [{"a": ["x"]}],
+        [{"a": ["y"]}],
+    ),
     Case(
         "so many elements",
         {"properties": {"a": {"contains": {"enum": ["x", "y"]}, "minContains": 1, "maxContains": 1}}},
@@ -166,6 +173,14 @@ REFUSED = (
     ),
     Refused("all elements", of_a({"items": {"const": 1}}), [(f"{A}/items", "unsupported_keyword")]),
     Refused("distinct elements", of_a({"uniqueItems": True}), [(f"{A}/uniqueItems", "unsupported_keyword")]),
+    Refused("any item", of_a({"contains": True}), [(f"{A}/contains", "bad_condition")]),
+    Refused("an item by its size", of_a({"contains": {"minimum": 1}}), [(f"{A}/contains", "bad_condition")]),
+    Refused("an item by what it is not", of_a({"contains": {"not": {}}}), [(f"{A}/contains", "bad_condition")]),
+    Refused(
+        "an item elsewhere",
+        of_a({"contains": {"$ref": "#/$defs/A"}}),
+        [(f"{A}/contains", "bad_condition"), (f"{A}/contains/$ref", "unknown_reference")],
+    ),
     Refused("a grid", of_a({"multipleOf": 0}), [(f"{A}/multipleOf", "unsupported_keyword")]),
     Refused("a length", of_a({"minLength": 1}), [(f"{A}/minLength", "unsupported_keyword")]),
     Refused("a dynamic reference", {"$dynamicRef": "#a"}, [("/if/$dynamicRef", "unsupported_keyword")]),
@@ -226,6 +241,16 @@ def test_cycles_of_conditions_are_refused() -> None:
     """Wherever they go round."""
     _, reader = parse({"$ref": "#/$defs/c"}, **{"$defs": {"c": {"not": {"properties": {"a": {"$ref": "#/$defs/c"}}}}}})
     assert complaints_of(reader) == [("/$defs/c/not/properties/a/$ref", "cyclic_reference")]
+
+
+def test_what_is_asked_of_every_item_counts_for_many() -> None:
+    """S11: a list is as long as a selection has options."""
+    condition = of_a({"contains": {"const": 1}})
+    counts = []
+    for schema in (condition, of_a({"const": 1})):
+        _, reader = parse(schema)
+        counts.append(reader.nodes)
+    assert counts[0] - counts[1] > CONTAINS_NODES
 
 
 NODES: tuple[Schema, ...] = (

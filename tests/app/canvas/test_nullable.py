@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from app.canvas.nullable import with_plain_type, without_null
+from app.canvas.rubric import compile_rubric
 from tests.app.canvas.rubrics import (
+    LIMITS,
     SHOWN_NULL,
     SHOWN_YES_NO,
     YES_NO,
@@ -175,6 +177,31 @@ REFUSED = (
 def test_what_is_not_something_or_null(case: Refused) -> None:
     """Everything in its place."""
     assert problems_of(question(**case.schema)) == case.problems
+
+
+@dataclass(frozen=True)
+class Remarked:
+    id: str
+    schema: Schema
+    places: list[str]
+
+
+REMARKED = (
+    Remarked("a probability or null", {"anyOf": [SHARE, NULL]}, [A]),
+    Remarked("a probability or null by types", {**SHARE, "type": ["number", "null"]}, [A]),
+    Remarked("an array or null", {"anyOf": [LIST, NULL]}, [A]),
+    Remarked("a probability", SHARE, []),
+    Remarked("an array", {**LIST, "type": ["array"]}, []),
+    Remarked("a boolean or null", {"anyOf": [YES_NO, NULL]}, []),
+    Remarked("an object or null", {"anyOf": [GROUP, NULL]}, []),
+)
+
+
+@pytest.mark.parametrize("case", REMARKED, ids=lambda case: case.id)
+def test_that_null_is_not_asked_is_remarked_on(case: Remarked) -> None:
+    """Only where the rubric admits it, and it is never the answer."""
+    remarks = compile_rubric(question(**case.schema), LIMITS).remarks
+    assert [one.pointer for one in remarks if one.code == "null_not_asked"] == case.places
 
 
 def test_annotations_keep_their_places() -> None:

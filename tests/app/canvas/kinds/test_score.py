@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.canvas.distribution import normalise
 from app.canvas.kinds.score import Score
 from tests.app.canvas.rubrics import (
+    LIMITS,
     Schema,
     ShownOption,
     as_they_are,
@@ -101,6 +102,11 @@ REFUSED = (
         {"type": "integer", "minimum": 0, "x-option-descriptions": {"0": "x"}},
         [(A, "bad_bound")],
     ),
+    Refused(
+        "a level too long with its description",
+        {"type": "integer", "minimum": 1, "maximum": 2, "x-option-descriptions": {"1": "d" * 399}},
+        [(A, "text_too_long")],
+    ),
     Refused("too many levels", {"type": "integer", "minimum": 0, "maximum": 10}, [(A, "bad_levels")]),
 )
 
@@ -109,6 +115,13 @@ REFUSED = (
 def test_what_a_score_may_not_be(case: Refused) -> None:
     """Everything in its place."""
     assert problems_of(question(**case.schema)) == case.problems
+
+
+def test_levels_are_as_many_as_there_are_labels() -> None:
+    """A score is read at one slot."""
+    schema = question(type="integer", minimum=0, maximum=2)
+    assert problems_of(schema, replace(LIMITS, max_labels=3)) == []
+    assert problems_of(schema, replace(LIMITS, max_labels=2)) == [(A, "bad_options")]
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,11 @@ REFUSED = (
     Refused("no items", {}, [(A, "unsupported_question")]),
     Refused("any items", {"items": True}, [(f"{A}/items", "not_a_schema")]),
     Refused("a list of items", {"items": [ABC]}, [(f"{A}/items", "not_a_schema")]),
+    Refused(
+        "free items, too few of them to count",
+        {"items": {"type": "string"}, "minItems": 2},
+        [(f"{A}/items", "unsupported_question")],
+    ),
     Refused("free items", {"items": {"type": "string"}}, [(f"{A}/items", "unsupported_question")]),
     Refused("objects", {"items": {"type": "object", "properties": {}}}, [(f"{A}/items", "unsupported_question")]),
     Refused("arrays", {"items": {"type": "array", "items": ABC}}, [(f"{A}/items", "unsupported_question")]),
