@@ -25,6 +25,8 @@ from engine.settings import FUSED_READS
 
 # What the front end takes to send one request after another, and how old a request is that was sent just now.
 GATHER_SECONDS, FRESH_SECONDS = 0.0003, 0.001
+# No step waits longer than for so many.
+MAX_WAITS = 4
 
 
 class Unfusable(EngineStartFailed):
@@ -68,6 +70,7 @@ class CanvasScheduler(DiffusionScheduler):
             self._keep_windows_of_tails()
         self._budget_tokens = self.max_num_scheduled_tokens
         self._engine_steps = 0
+        self._waits = 0
         self._planned_at = 0.0
         self._reports: dict[str, EngineReport] = {}
 
@@ -89,12 +92,14 @@ class CanvasScheduler(DiffusionScheduler):
         less than a step. The thread that receives requests runs meanwhile.
         """
         super().add_request(request)
-        has_room = not self.running and len(self.waiting) < self.max_num_running_reqs
+        has_room = not self.running and len(self.waiting) < self.max_num_running_reqs and self._waits < MAX_WAITS
         if self._fuses and has_room and time.time() - request.arrival_time < FRESH_SECONDS:
+            self._waits += 1
             time.sleep(GATHER_SECONDS)
 
     def schedule(self, throttle_prefills: bool = False) -> SchedulerOutput:
         """Plan a step, with room for the canvases of the prompts it finishes and for every draft as a whole."""
+        self._waits = 0
         room = make_room(self._pending(), self._budget_tokens)
         for request_id in room.held:
             # Compared with `current_step` after `schedule` has advanced it: this leaves out this call alone.

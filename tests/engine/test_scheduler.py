@@ -563,6 +563,17 @@ def test_an_idle_engine_waits_a_moment_for_more_reads(bench: Bench, pauses: list
     assert len(bench.plans[0]) >= 2
 
 
+def test_no_step_waits_for_long(bench: Bench, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many come, one after another; the next step may wait again."""
+    monkeypatch.setattr(bench.scheduler, "max_num_running_reqs", 100)
+    for number in range(20):
+        bench.add(sent(f"read {number}", 0))
+    assert len(pauses) == 4
+    bench.run()
+    bench.add(sent("another", 0))
+    assert len(pauses) == 5
+
+
 def test_what_has_waited_already_is_not_kept_waiting(bench: Bench, pauses: list[float]) -> None:
     """A backlog of a step that ran meanwhile."""
     for number in range(3):
