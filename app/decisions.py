@@ -149,13 +149,14 @@ class DecisionService:
         value, answers = decide(plan.rubric, plan.collect(read.branch_logprobs), threshold)
         if not plan.validator.is_valid(value):
             raise InternalError("a decision does not satisfy its rubric; this is a bug")
+        outcome = overall(answers)
         return Decision(
             id=f"dec_{secrets.token_hex(12)}",
             model=self._model,
-            outcome=overall(answers),
+            outcome=outcome,
             value=value,
             answers=answers,
-            stop_reason=StopReason.ENTROPY if overall(answers) is Outcome.DECIDED else StopReason.MAX_READS,
+            stop_reason=StopReason.ENTROPY if outcome is Outcome.DECIDED else StopReason.MAX_READS,
             seed=seeded.seed,
             read=read,
             total_seconds=time.perf_counter() - started,

@@ -55,6 +55,11 @@ def options_of(site: Site, reader: Reader, *, least: int = 2, share_a_slot: bool
     return tuple(found)
 
 
+def lists_values(site: Site) -> bool:
+    """Whether a schema says which values it admits, whatever type it says they have."""
+    return site.has("enum", "const", *LISTS)
+
+
 def declared_types(site: Site) -> tuple[str, ...]:
     """What `type` says, as a tuple; nothing if it is not what `type` may say."""
     declared = site.schema.get("type")
@@ -218,12 +223,11 @@ def _unsupported(types: Sequence[str]) -> str:
 def _check_types(options: Sequence[Option], site: Site, reader: Reader) -> None:
     if not site.has("type"):
         return
-    declared = site.schema["type"]
-    names = declared if isinstance(declared, list) else [declared]
-    if not 1 <= len(names) <= MAX_TYPES or not all(isinstance(name, str) and name in JSON_TYPES for name in names):
+    names = declared_types(site)
+    if not names or not set(names) <= JSON_TYPES.keys():
         message = "must be string, number, integer, boolean or null, or an array of these"
         reader.complain(site.at("type"), "bad_type", message)
-    elif not all(any(_is_type(option.value, str(name)) for name in names) for option in options):
+    elif not all(any(_is_type(option.value, name) for name in names) for option in options):
         message = 'an option is not of the declared "type"; for null, say ["string", "null"] for example'
         reader.complain(site.path, "option_of_other_type", message)
 

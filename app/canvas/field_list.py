@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.canvas.condition import Condition
+from app.canvas.condition import Condition, Names
 from app.canvas.field import Constant, Field, Group
 from app.canvas.question import Question
 from app.canvas.site import Path, Reader
 
-Names = tuple[str, ...]
 Conditions = tuple[Condition, ...]
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.canvas.condition import Condition, ConditionParser, is_present
+from app.canvas.condition import Condition, ConditionParser, Names, is_present
 from app.canvas.field import Field, Group
-from app.canvas.field_list import Conditions, FieldList, Names
+from app.canvas.field_list import Conditions, FieldList
 from app.canvas.json import Json, sentences
 from app.canvas.kinds.boolean import Presence
 from app.canvas.nullable import with_plain_type, without_null

@@ -55,7 +55,7 @@ class Order(StrEnum):
     STATE_FIRST = "state_first"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """A rubric laid out.
 
@@ -77,12 +77,12 @@ class Plan:
         """In the rubric's order."""
         return self.rubric.questions
 
-    @property
+    @cached_property
     def is_in_parts(self) -> bool:
         """Whether a slot is read in more than one branch: then logprobs have to be comparable between branches."""
         return any(len(slot.options) < len(self.labels[slot.question]) for b in self.branches for slot in b.slots)
 
-    @property
+    @cached_property
     def widest_tokens(self) -> int:
         """What the largest branch adds to the shared prompt."""
         return max(len(branch.suffix_token_ids) + branch.canvas.width for branch in self.branches)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
@@ -12,7 +11,6 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import pre_tokenizers
 
 from app.canvas.branch import Slot
-from app.canvas.label import Label
 from app.canvas.plan import Layout, Order, Plan, Planner
 from app.canvas.prompt import state_text
 from engine.demo.family import Family
@@ -127,11 +125,6 @@ class ExampleMaker:
     concepts: Concepts
     text: TokenText
 
-    @cached_property
-    def alphabet(self) -> tuple[Label, ...]:
-        """The labels to draw from: nearly always capitals, as the service takes them first."""
-        return self.planner.alphabet
-
     def examples(self, random: Random, sample: Sample) -> list[Example]:
         """One example per canvas."""
         layout, order = _draw(random, LAYOUTS), _draw(random, ORDERS)
@@ -155,18 +148,12 @@ class ExampleMaker:
 
     def _relabelled(self, random: Random) -> Planner:
         """The planner with its labels in another order, now and then."""
-        letters, rest = list(self.alphabet[:26]), self.alphabet[26:]
+        alphabet = self.planner.alphabet
+        letters, rest = list(alphabet[:26]), alphabet[26:]
         if random.random() < 0.5:
             random.shuffle(letters)
-        made = Planner(
-            tokenizer=self.planner.tokenizer,
-            max_model_len=self.planner.max_model_len,
-            canvas_length=self.planner.canvas_length,
-            max_branch_tokens=self.planner.max_branch_tokens,
-            rubric_limits=self.planner.rubric_limits,
-        )
-        made.__dict__["alphabet"] = (*letters, *rest)
-        made.__dict__["limits"] = self.planner.limits
+        made = replace(self.planner)
+        made.__dict__.update(alphabet=(*letters, *rest), limits=self.planner.limits)
         return made
 
     def _target(self, asked: Asked, slot: Slot) -> Target:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from app.canvas.alternatives import described
+from app.canvas.alternatives import described, lists_values
 from app.canvas.json import Json
 from app.canvas.option import NO, YES
 from app.canvas.question import Kind, Question
@@ -21,7 +21,7 @@ class Boolean(Question):
 
     @classmethod
     def claims(cls, site: Site) -> bool:
-        return site.schema.get("type") == "boolean" and not site.has("enum", "const", "oneOf", "anyOf")
+        return site.schema.get("type") == "boolean" and not lists_values(site)
 
     @classmethod
     def parse(cls, site: Site, reader: Reader, path: tuple[str, ...], text: str) -> Self:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from app.canvas.alternatives import described
+from app.canvas.alternatives import described, lists_values
 from app.canvas.distribution import Distribution
 from app.canvas.json import Json
 from app.canvas.levels import LEVEL_KEYWORDS
@@ -25,7 +25,7 @@ class Probability(Question):
 
     @classmethod
     def claims(cls, site: Site) -> bool:
-        return site.schema.get("type") == "number" and not site.has("enum", "const", "oneOf", "anyOf", "multipleOf")
+        return site.schema.get("type") == "number" and not (site.has("multipleOf") or lists_values(site))
 
     @classmethod
     def parse(cls, site: Site, reader: Reader, path: tuple[str, ...], text: str) -> Self:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from app.canvas.alternatives import check_options, described
+from app.canvas.alternatives import check_options, described, lists_values
 from app.canvas.distribution import Distribution, score_confidence
 from app.canvas.levels import LEVEL_KEYWORDS, levels_of
 from app.canvas.option import make_option
@@ -26,7 +26,7 @@ class Score(Question):
     def claims(cls, site: Site) -> bool:
         is_grid = site.schema.get("type") == "number" and site.has("multipleOf")
         is_levels = is_grid or site.schema.get("type") == "integer"
-        return is_levels and not site.has("enum", "const", "oneOf", "anyOf")
+        return is_levels and not lists_values(site)
 
     @classmethod
     def parse(cls, site: Site, reader: Reader, path: tuple[str, ...], text: str) -> Self:
