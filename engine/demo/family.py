@@ -20,8 +20,8 @@ from hashlib import sha256
 from importlib.resources import files
 from random import Random
 
-# One pattern in so many is never trained on.
-HELD_OUT_SHARE = 0.2
+# Of a value's patterns, those that are never trained on: to test with, and to fit temperatures on.
+HELD_OUT_SHARE, CALIBRATION_SHARE = 0.16, 0.04
 BRACES = re.compile(r"\{([^{}]*)\}")
 PLACEHOLDERS = {
     "[NAME]": ("Alex", "Maria", "Sam", "Jo", "Kim", "Ravi", "Lena", "Omar", "Nina", "Tom"),
@@ -41,9 +41,10 @@ class FamilyKind(StrEnum):
 
 
 class Split(StrEnum):
-    """Which patterns may be used: no sentence of a held-out pattern is ever trained on."""
+    """Which patterns may be used: no sentence of another than a trained pattern is ever trained on."""
 
     TRAINED = "trained"
+    CALIBRATION = "calibration"
     HELD_OUT = "held_out"
 
 
@@ -84,7 +85,13 @@ class Value:
         """Its patterns of one split, the same ones every time."""
         ranked = sorted(self.patterns, key=lambda pattern: pattern.rank)
         held_out = max(1, round(HELD_OUT_SHARE * len(ranked)))
-        return tuple(ranked[:held_out] if split is Split.HELD_OUT else ranked[held_out:])
+        trained = held_out + max(1, round(CALIBRATION_SHARE * len(ranked)))
+        begin, end = {
+            Split.HELD_OUT: (0, held_out),
+            Split.CALIBRATION: (held_out, trained),
+            Split.TRAINED: (trained, len(ranked)),
+        }[split]
+        return tuple(ranked[begin:end])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,19 +18,28 @@ KEYBOARD_NEIGHBOURS = {
 MIN_TYPO_CHARS = 5
 
 
-def compose(random: Random, sentences: Sequence[str]) -> tuple[Message, tuple[str, ...]]:
-    """A message that says these things, in any order, with or without words around them; and how it says each."""
+def compose(random: Random, sentences: Sequence[str], others: Sequence[str] = ()) -> tuple[Message, tuple[str, ...]]:
+    """A message that says these things, in any order, with or without words around them; and how it says each.
+
+    Args:
+        others: what it says besides, of which it does not matter how it is said.
+    """
     style = random.choices((_as_written, str.lower, str.upper), (0.7, 0.27, 0.03))[0]
     typos = random.choices((0.0, 0.03, 0.08), (0.75, 0.17, 0.08))[0]
     said = tuple(misspell(random, style(sentence), typos) for sentence in sentences)
-    asides = (_talk(random, "aside") for _ in range(random.choice((0, 0, 0, 1, 1, 2))))
-    everything = [*said, *(misspell(random, style(aside), typos) for aside in asides)]
+    asides = (talk(random, "aside") for _ in range(random.choice((0, 0, 0, 1, 1, 2))))
+    everything = [*said, *(misspell(random, style(other), typos) for other in (*others, *asides))]
     random.shuffle(everything)
     if random.random() < 0.3:
-        everything.insert(0, _talk(random, "greeting"))
+        everything.insert(0, talk(random, "greeting"))
     if random.random() < 0.25 or not everything:
-        everything.append(_talk(random, "closing"))
+        everything.append(talk(random, "closing"))
     return _shape(random, everything), said
+
+
+def talk(random: Random, section: str) -> str:
+    """A sentence of a section of small talk."""
+    return random.choice(small_talk()[section]).sentence(random)
 
 
 def misspell(random: Random, text: str, share: float) -> str:
@@ -73,12 +82,8 @@ def _turns(random: Random, said: Sequence[str]) -> Message:
     turns: list[dict[str, str]] = []
     for part in (said[:cut], said[cut:]):
         turns.append({"role": "user", "content": join(random, part)})
-        turns.append({"role": "assistant", "content": _talk(random, "assistant")})
+        turns.append({"role": "assistant", "content": talk(random, "assistant")})
     return turns[: random.choice((3, 3, 3, 4))]
-
-
-def _talk(random: Random, section: str) -> str:
-    return random.choice(small_talk()[section]).sentence(random)
 
 
 def _as_written(text: str) -> str:

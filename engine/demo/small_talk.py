@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from engine.demo.family import Pattern
 
-SECTIONS = ("greeting", "closing", "aside", "assistant", "foreign_topic")
+SECTIONS = ("greeting", "closing", "aside", "assistant", "foreign_topic", "unseen_topic")
 
 
 @cache
