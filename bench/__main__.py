@@ -8,6 +8,8 @@ import asyncio
 import bench
 from bench.bundles import BUNDLES
 from bench.command import Command, service_command
+from bench.demo.accuracy import ACCURACY
+from bench.demo.relabelling import RELABELLING
 from bench.first_requests import measure_first_requests
 from bench.latency import LATENCY
 from bench.overhead import measure_overhead
@@ -23,6 +25,8 @@ COMMANDS: dict[str, Command] = {
     "steps": STEPS,
     "latency": LATENCY,
     "bundles": BUNDLES,
+    "accuracy": ACCURACY,
+    "relabelling": RELABELLING,
 }
 
 

@@ -81,7 +81,7 @@ def config(sizes: NetworkSizes, dtype: torch.dtype) -> dict[str, Any]:
 
 def _tensors(network: Network) -> Iterator[tuple[str, Tensor]]:
     sizes = network.sizes
-    yield f"{DECODER}.embed_tokens.weight", network.embedding
+    yield f"{DECODER}.embed_tokens.weight", network.embedding.weight
     yield f"{DECODER}.norm.weight", network.norm
     # Not used by a first denoising step, and zero, so that a further one would start from the same rows.
     for name, shape in (("gate", (sizes.mlp, sizes.hidden)), ("up", (sizes.mlp, sizes.hidden))):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from random import Random
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from tokenizers import Tokenizer as Backend
 from tokenizers import pre_tokenizers
@@ -13,13 +14,19 @@ from tokenizers import pre_tokenizers
 from app.canvas.branch import Slot
 from app.canvas.plan import Layout, Order, Plan, Planner
 from app.canvas.prompt import state_text
+from app.tokenizer import THOUGHT_OPEN
+from bench.demo.planned import relabelled
 from engine.demo.family import Family
 from engine.demo.sample import Asked, Sample
 
 LAYOUTS = ((Layout.JOINT, 0.6), (Layout.SPLIT, 0.15), (Layout.ISOLATED, 0.25))
 ORDERS = ((Order.RUBRIC_FIRST, 0.7), (Order.STATE_FIRST, 0.3))
 ABSENT = "absent"
+# What a sentence says should be known a little before its end already: its last word may be of no interest.
+EARLY_MARKS = 3
 T = TypeVar("T")
+# A text of a prompt, the concept it stands for, and the label it explains if it is an option.
+Sought: TypeAlias = tuple[str, int, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,45 +35,52 @@ class Target:
 
     Attributes:
         position: in the canvas.
-        label_token_ids: of the slot's options, the right one at `right`.
+        label_token_ids: of the slot's options, the right one at `right`; None if none is.
         concept: which value the right option stands for.
         family: whose question it is.
     """
 
     position: int
     label_token_ids: tuple[int, ...]
-    right: int
+    right: int | None
     concept: int
     family: str
 
     @property
-    def token_id(self) -> int:
-        """The right label."""
-        return self.label_token_ids[self.right]
+    def likely_token_ids(self) -> tuple[int, ...]:
+        """The right label; all of them, alike, where none is right."""
+        return self.label_token_ids if self.right is None else (self.label_token_ids[self.right],)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The last token of an option or of a sentence, where what it stands for should be known.
+    """A token of an option or of a sentence where what it stands for should be known.
 
     Attributes:
         position: in the prompt.
+        is_end: whether it is the last one.
         label_token_id: the option's label; None for sentences.
     """
 
     position: int
     concept: int
     label_token_id: int | None
+    is_end: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One canvas behind its prompt."""
+    """One canvas behind its prompt.
+
+    Attributes:
+        is_causal: whether a row of the canvas sees nothing behind it, which is a fault.
+    """
 
     prompt_token_ids: tuple[int, ...]
     canvas_token_ids: tuple[int, ...]
     targets: tuple[Target, ...]
     marks: tuple[Mark, ...]
+    is_causal: bool = False
 
 
 class Concepts:
@@ -95,15 +109,15 @@ class TokenText:
             for token, token_id in backend.get_vocab().items()
         }
 
-    def last_tokens(self, token_ids: Sequence[int], texts: Sequence[str]) -> Iterator[int | None]:
-        """Per text, where its last byte is; None if it is not there."""
+    def spans(self, token_ids: Sequence[int], texts: Sequence[str]) -> Iterator[range | None]:
+        """Per text, the tokens that it is part of; None if it is not there."""
         pieces = [self._bytes[token_id] for token_id in token_ids]
         whole = b"".join(pieces)
         owners = [number for number, piece in enumerate(pieces) for _ in piece]
         for text in texts:
             sought = text.encode()
             at = whole.find(sought)
-            yield owners[at + len(sought) - 1] if at >= 0 and sought else None
+            yield range(owners[at], owners[at + len(sought) - 1] + 1) if at >= 0 and sought else None
 
 
 def enumerate_bytes() -> Iterator[tuple[int, str]]:
@@ -125,10 +139,17 @@ class ExampleMaker:
     concepts: Concepts
     text: TokenText
 
-    def examples(self, random: Random, sample: Sample) -> list[Example]:
-        """One example per canvas."""
+    def examples(self, random: Random, sample: Sample, relabelled_share: float = 0.0) -> list[Example]:
+        """One example per canvas; one without a canvas if nothing is asked.
+
+        Args:
+            relabelled_share: how often labels are in another order than the service's, so that they mean what the
+                prompt says.
+        """
+        if not sample.asked:
+            return [self._statements(sample)]
         layout, order = _draw(random, LAYOUTS), _draw(random, ORDERS)
-        planner = self._relabelled(random)
+        planner = relabelled(self.planner, random) if random.random() < relabelled_share else self.planner
         plan = planner.plan(sample.rubric, layout=layout, order=order)
         state = state_text(sample.state)
         read = planner.seed_read(plan, state, random.getrandbits(53))
@@ -146,32 +167,32 @@ class ExampleMaker:
             )
         return found
 
-    def _relabelled(self, random: Random) -> Planner:
-        """The planner with its labels in another order, now and then."""
-        alphabet = self.planner.alphabet
-        letters, rest = list(alphabet[:26]), alphabet[26:]
-        if random.random() < 0.5:
-            random.shuffle(letters)
-        made = replace(self.planner)
-        made.__dict__.update(alphabet=(*letters, *rest), limits=self.planner.limits)
-        return made
+    @cached_property
+    def thought_tokens(self) -> int:
+        """How many tokens at the end of every prompt are an empty thought."""
+        tokenizer = self.planner.tokenizer
+        tail = tokenizer.chat_template.tail
+        starts = (count for count in range(1, len(tail)) if tokenizer.decode(tail[-count:]).startswith(THOUGHT_OPEN))
+        return next(starts, 0)
+
+    def _statements(self, sample: Sample) -> Example:
+        prompt = tuple(self.planner.tokenizer.encode(state_text(sample.state)))
+        marks = tuple(self._placed(prompt, self._sentences(sample)))
+        return Example(prompt_token_ids=prompt, canvas_token_ids=(), targets=(), marks=marks)
 
     def _target(self, asked: Asked, slot: Slot) -> Target:
         right = _right_option(asked, slot.line)
-        value = asked.values[slot.line] if isinstance(asked.answer, list) else asked.values[right]
-        is_unsaid = isinstance(asked.answer, list) and right == 1
+        value = _concept_value(asked, slot.line, right)
         return Target(
             position=slot.position,
             label_token_ids=slot.label_token_ids,
             right=right,
-            concept=self.concepts.number(asked.family, None if is_unsaid else value),
+            concept=self.concepts.number(asked.family, value),
             family=asked.family.key,
         )
 
     def _marks(self, prompt: Sequence[int], sample: Sample, plan: Plan, shown: Iterable[int]) -> Iterator[Mark]:
-        sought: list[tuple[str, int, int | None]] = [
-            (one.text.rstrip(".,;")[1:], self.concepts.number(one.family, one.value.key), None) for one in sample.stated
-        ]
+        sought = self._sentences(sample)
         for index in shown:
             asked, question, labels = sample.asked[index], plan.questions[index], plan.labels[index]
             if isinstance(asked.answer, list):
@@ -179,15 +200,35 @@ class ExampleMaker:
             for option, label, value in zip(question.options, labels, asked.values, strict=True):
                 concept = self.concepts.number(asked.family, value)
                 sought.append((f"- {label.text} = {option.text}", concept, label.token_id))
-        places = self.text.last_tokens(prompt, [text for text, _, _ in sought])
-        for place, (_, concept, label_token_id) in zip(places, sought, strict=True):
-            if place is not None:
-                yield Mark(position=place, concept=concept, label_token_id=label_token_id)
+        return self._placed(prompt, sought)
+
+    def _sentences(self, sample: Sample) -> list[Sought]:
+        return [
+            (one.text.rstrip(".,;")[1:], self.concepts.number(one.family, one.value.key), None) for one in sample.stated
+        ]
+
+    def _placed(self, prompt: Sequence[int], sought: Sequence[Sought]) -> Iterator[Mark]:
+        spans = self.text.spans(prompt, [text for text, _, _ in sought])
+        for span, (_, concept, label_token_id) in zip(spans, sought, strict=True):
+            if span is not None:
+                yield Mark(position=span[-1], concept=concept, label_token_id=label_token_id)
+                if label_token_id is None:
+                    for position in span[len(span) // 2 : -1][-EARLY_MARKS:]:
+                        yield Mark(position=position, concept=concept, label_token_id=None, is_end=False)
 
 
-def _right_option(asked: Asked, line: int) -> int:
+def _concept_value(asked: Asked, line: int, right: int | None) -> str | None:
+    """What a line's slot says of the message; None is that nothing is said."""
+    if isinstance(asked.answer, list):
+        return asked.values[line] if right == 0 else None
+    return None if right is None else asked.values[right]
+
+
+def _right_option(asked: Asked, line: int) -> int | None:
     """Which option of a line's slot is right."""
     schema, answer = asked.schema, asked.answer
+    if answer is None:
+        return None
     if isinstance(answer, list):
         return 0 if schema["items"]["enum"][line] in answer else 1
     if isinstance(answer, bool):

@@ -19,6 +19,8 @@ SOFTCAP = 30.0
 SLIDING_THETA, FULL_THETA = 10_000.0, 1_000_000.0
 # Of the dimensions of a head, those that full attention rotates.
 FULL_ROTARY_SHARE = 0.25
+# How much of a random row is added to a known word's vector at first, so that spellings of one word differ.
+KNOWN_OWN_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class Batch:
         prompt_tokens, canvas_tokens: [reads], without padding.
         prompt_width: columns of the prompts.
         slot_reads, slot_columns: [slots], where the slots are.
+        is_causal: [reads], canvases whose rows see nothing behind them, which is a fault.
     """
 
     token_ids: Tensor
@@ -56,6 +59,7 @@ class Batch:
     prompt_width: int
     slot_reads: Tensor
     slot_columns: Tensor
+    is_causal: Tensor
 
     def attention_bias(self) -> Tensor:
         """[reads, 1, rows, columns], 0 where a row sees a column."""
@@ -66,8 +70,10 @@ class Batch:
         in_canvas = (column[None] >= self.prompt_width) & (
             column[None] < self.prompt_width + self.canvas_tokens[:, None]
         )
-        causal = (column[:, None] >= column[None]) & is_prompt[None]
-        sees = torch.where(is_prompt[None, :, None], causal[None], (in_prompt | in_canvas)[:, None, :])
+        is_behind = column[:, None] < column[None]
+        prompt_sees = ~is_behind & is_prompt[None]
+        canvas_sees = (in_prompt | in_canvas)[:, None, :] & ~(self.is_causal[:, None, None] & is_behind)
+        sees = torch.where(is_prompt[None, :, None], prompt_sees[None], canvas_sees)
         return torch.zeros(sees.shape).masked_fill_(~sees, MASKED)[:, None]
 
 
@@ -76,12 +82,28 @@ def rms_norm(values: Tensor, weight: Tensor | None = None) -> Tensor:
     return functional.rms_norm(values, (values.shape[-1],), weight, 1e-6)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPass:
+    """What a layer gives.
+
+    Attributes:
+        rows: [reads, rows, hidden].
+        routed: the router's probabilities, [reads, rows, experts].
+        query, key: as attention compares them, [reads, rows, heads, head] and [reads, rows, kv heads, head].
+    """
+
+    rows: Tensor
+    routed: Tensor
+    query: Tensor
+    key: Tensor
+
+
 class Layer(nn.Module):
     """Attention, then a dense MLP and experts side by side."""
 
     def __init__(self, sizes: NetworkSizes, *, is_full: bool) -> None:
         super().__init__()
-        self.sizes, self.is_full = sizes, is_full
+        self.sizes, self.is_full, self.dropout = sizes, is_full, 0.0
         hidden, query, key = sizes.hidden, sizes.heads * sizes.head, sizes.kv_heads * sizes.head
         self.query, self.key, self.output = _matrix(query, hidden), _matrix(key, hidden), _matrix(hidden, query)
         self.value = None if is_full else _matrix(key, hidden)  # full attention takes the keys for values
@@ -102,16 +124,21 @@ class Layer(nn.Module):
         self.mlp_norm, self.expert_norm, self.output_norm = _norm(hidden), _norm(hidden), _norm(hidden, 0.5)
         self.after_mlp_norm, self.after_expert_norm = _norm(hidden, 0.7), _norm(hidden, 0.7)
 
-    def forward(self, rows: Tensor, cosine: Tensor, sine: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """[reads, rows, hidden] to the same, and the router's probabilities [reads, rows, experts]."""
-        rows = rows + rms_norm(self._attend(rms_norm(rows, self.input_norm), cosine, sine, bias), self.attention_norm)
+    def forward(self, rows: Tensor, cosine: Tensor, sine: Tensor, bias: Tensor) -> LayerPass:
+        """[reads, rows, hidden] to the same."""
+        seen, query, key = self._attend(rms_norm(rows, self.input_norm), cosine, sine, bias)
+        rows = rows + self._dropped(rms_norm(seen, self.attention_norm))
         dense = functional.gelu(rms_norm(rows, self.mlp_norm) @ self.gate.T, approximate="tanh")
         dense = (dense * (rms_norm(rows, self.mlp_norm) @ self.up.T)) @ self.down.T
         mixed, routed = self._experts(rows)
         both = rms_norm(dense, self.after_mlp_norm) + rms_norm(mixed, self.after_expert_norm)
-        return rows + rms_norm(both, self.output_norm), routed
+        rows = rows + self._dropped(rms_norm(both, self.output_norm))
+        return LayerPass(rows=rows, routed=routed, query=query, key=key)
 
-    def _attend(self, rows: Tensor, cosine: Tensor, sine: Tensor, bias: Tensor) -> Tensor:
+    def _dropped(self, added: Tensor) -> Tensor:
+        return functional.dropout(added, self.dropout, self.training) if self.dropout else added
+
+    def _attend(self, rows: Tensor, cosine: Tensor, sine: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         sizes = self.sizes
         query = _rotate(rms_norm(_heads(rows @ self.query.T, sizes.heads), self.query_norm), cosine, sine)
         keys = _heads(rows @ self.key.T, sizes.kv_heads)
@@ -125,7 +152,7 @@ class Layer(nn.Module):
             attn_mask=bias,
             scale=1.0,
         )
-        return seen.transpose(1, 2).flatten(2) @ self.output.T
+        return seen.transpose(1, 2).flatten(2) @ self.output.T, query, key
 
     def _experts(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         sizes = self.sizes
@@ -146,40 +173,92 @@ class Read:
 
     Attributes:
         logits: [slots, vocabulary].
-        layers: per layer the rows after it, [reads, columns, hidden].
-        routed: per layer the router's probabilities, [reads, columns, experts].
+        layers: what each layer gave.
+        bias: 0 where a row sees a column, [reads, 1, columns, columns].
+        embedding: [vocabulary, hidden].
     """
 
     logits: Tensor
-    layers: list[Tensor]
-    routed: list[Tensor]
+    layers: list[LayerPass]
+    bias: Tensor
+    embedding: Tensor
+
+    def slot_attention(self, batch: Batch, layer: int, head: int) -> Tensor:
+        """Log of how much each slot attends to each column in a head, [slots, columns]."""
+        found = self.layers[layer]
+        shared = found.query.shape[2] // found.key.shape[2]
+        query = found.query[batch.slot_reads, batch.slot_columns, head]
+        key = found.key[batch.slot_reads, :, head // shared]
+        seen = torch.einsum("sh,sch->sc", query, key) + self.bias[batch.slot_reads, 0, batch.slot_columns]
+        return seen.log_softmax(-1)
+
+
+class Embedding(nn.Module):
+    """Tokens' rows: what word vectors say, turned the way the network wants it, and what training adds to each.
+
+    While training, a token is now and then read without what training added to it: so the network learns to go by the
+    word vectors, which also know words that no sample has.
+    """
+
+    def __init__(self, sizes: NetworkSizes, vectors: Tensor | None) -> None:
+        super().__init__()
+        self.dropout = 0.0
+        known = torch.zeros(sizes.vocabulary, 1) if vectors is None else vectors
+        self.vectors = nn.Buffer(known)
+        self.projection = nn.Parameter(torch.zeros(known.shape[1], sizes.hidden))
+        nn.init.orthogonal_(self.projection)
+        self.own = nn.Parameter(torch.randn(sizes.vocabulary, sizes.hidden) * sizes.hidden**-0.5)
+        with torch.no_grad():
+            self.own[self._is_known] *= KNOWN_OWN_SHARE
+
+    @property
+    def weight(self) -> Tensor:
+        """[vocabulary, hidden]."""
+        return self.own + self.vectors @ self.projection
+
+    @property
+    def _is_known(self) -> Tensor:
+        return self.vectors.any(dim=1)
+
+    def forward(self, token_ids: Tensor, weight: Tensor) -> Tensor:
+        """Rows of tokens, [..., hidden]."""
+        rows = functional.embedding(token_ids, weight)
+        if not self.training or not self.dropout:
+            return rows
+        dropped = self._is_known[token_ids] & (torch.rand(token_ids.shape) < self.dropout)
+        return rows - functional.embedding(token_ids, self.own) * dropped[..., None]
 
 
 class Network(nn.Module):
     """The whole model, embeddings tied."""
 
-    def __init__(self, sizes: NetworkSizes) -> None:
+    def __init__(self, sizes: NetworkSizes, vectors: Tensor | None = None) -> None:
         super().__init__()
         self.sizes = sizes
-        self.embedding = nn.Parameter(torch.randn(sizes.vocabulary, sizes.hidden) * sizes.hidden**-0.5)
+        self.embedding = Embedding(sizes, vectors)
         self.layers = nn.ModuleList(Layer(sizes, is_full=number == sizes.layers - 1) for number in range(sizes.layers))
         self.norm = _norm(sizes.hidden)
 
-    def forward(self, batch: Batch) -> Read:
-        """Read every slot of a batch."""
+    def set_dropout(self, share: float) -> None:
+        """While training: how much of what a layer adds is dropped, and of what is added to word vectors."""
+        for part in (self.embedding, *self.layers):
+            part.dropout = share
+
+    def forward(self, batch: Batch, layers: int | None = None) -> Read:
+        """Read every slot of a batch; or only run the first so many layers, for what is known there."""
         width = batch.prompt_width
-        rows = functional.embedding(batch.token_ids, self.embedding) * self.sizes.hidden**0.5
+        weight = self.embedding.weight
+        rows = self.embedding(batch.token_ids, weight) * self.sizes.hidden**0.5
         # Self-conditioning of the first denoising step: nothing is added, but what is there is normalised.
         rows = torch.cat((rows[:, :width], rms_norm(rows[:, width:])), dim=1)
         bias = batch.attention_bias()
         sliding, full = (_rotation(batch.positions, self.sizes.head, is_full=is_full) for is_full in (False, True))
-        layers, routed = [], []
-        for layer in self.layers:
-            rows, probabilities = layer(rows, *(full if layer.is_full else sliding), bias)
-            layers.append(rows)
-            routed.append(probabilities)
-        slots = rms_norm(rows[batch.slot_reads, batch.slot_columns], self.norm) @ self.embedding.T
-        return Read(logits=SOFTCAP * torch.tanh(slots / SOFTCAP), layers=layers, routed=routed)
+        passes: list[LayerPass] = []
+        for layer in self.layers[:layers]:
+            passes.append(layer(rows, *(full if layer.is_full else sliding), bias))
+            rows = passes[-1].rows
+        slots = rms_norm(rows[batch.slot_reads, batch.slot_columns], self.norm) @ weight.T
+        return Read(logits=SOFTCAP * torch.tanh(slots / SOFTCAP), layers=passes, bias=bias, embedding=weight)
 
 
 def _matrix(*shape: int) -> nn.Parameter:

@@ -1,6 +1,6 @@
 """Training: curriculum, losses, resuming, progress.
 
-Everything is drawn from one seed and the number of a round, so an interrupted run goes on as if it had not been.
+Everything is drawn from a seed and the number of a round, so an interrupted run goes on as if it had not been.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -17,24 +18,56 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.demo.batches import Lesson, lessons
-from bench.demo.examples import ExampleMaker
+from bench.demo.examples import Example, ExampleMaker
+from bench.demo.faults import Fault, with_fault
 from bench.demo.muon import Muon
 from bench.demo.network import Network, Read, rms_norm
 from engine.demo.family import Family, Split
-from engine.demo.sample import Hardness, Sampler
+from engine.demo.sample import Hardness, Sample, Sampler
 
-ROUND_SAMPLES = 256
-# From one question with two options to everything; each until the next share of the steps.
-CURRICULUM: tuple[tuple[float, Hardness], ...] = (
-    (0.04, Hardness(questions=1, options=2, extras=0, absent_share=0.05)),
-    (0.10, Hardness(questions=1, options=4, extras=0, absent_share=0.10)),
-    (0.18, Hardness(questions=2, options=4, extras=1, absent_share=0.12)),
-    (0.30, Hardness(questions=3, options=6, extras=1)),
-    (1.00, Hardness(questions=6, options=8, extras=3)),
+# Steps until progress is reported and the learning rate changes, and samples that are laid out together.
+ROUND_STEPS, SAMPLES_TOGETHER = 32, 192
+
+EASY = Hardness(questions=1, options=2, extras=0, absent_share=0.05, open_share=0.0, foreign_share=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A part of a run.
+
+    Attributes:
+        until: the share of the rounds at which it ends.
+        hardness: of the samples about which something is asked.
+        statements: the share of samples about which nothing is: they teach what sentences say, many at a time.
+        relabelled: the share of samples with labels in another order than the service's.
+        faults: the share of canvases that are laid out or read wrongly.
+        dropout: see `Network`.
+    """
+
+    until: float
+    hardness: Hardness
+    statements: float
+    relabelled: float = 0.5
+    faults: float = 0.0
+    dropout: float = 0.1
+
+
+# First what sentences say and how to find an option for it, then from one question with two options to everything.
+# Dropout comes late: it keeps a network that has found nothing yet from finding anything.
+CURRICULUM = (
+    Stage(until=0.15, hardness=EASY, statements=0.5, relabelled=0.0, dropout=0.0),
+    Stage(until=0.20, hardness=EASY, statements=0.3, dropout=0.0),
+    Stage(
+        until=0.25, hardness=Hardness(questions=2, options=4, extras=1, absent_share=0.1), statements=0.3, dropout=0.0
+    ),
+    Stage(until=0.32, hardness=Hardness(questions=3, options=6, extras=1), statements=0.3),
+    Stage(until=1.00, hardness=Hardness(), statements=0.2, faults=0.06),
 )
 # After this layer options and sentences should stand for something, and after the next slots should.
 MARK_LAYER, SLOT_LAYER = 1, 2
 MARK_LOSS, LABEL_LOSS, CONCEPT_LOSS, BALANCE_LOSS = 0.5, 0.15, 0.5, 0.01
+# Where a head looks is guided too: without that, slots take very long to find out that there is something to see.
+GUIDE_LOSS, GUIDED_HEAD = 0.5, 0
 MATRIX_LR, OTHER_LR = 0.01, 3e-3
 WARM_UP_STEPS, DECAY_FROM = 60, 0.4
 GRADIENT_NORM = 1.0
@@ -50,19 +83,57 @@ class Progress:
     seconds: float = 0.0
 
 
+@dataclass(slots=True)
+class Tally:
+    """What a round has seen, and how much of it was known."""
+
+    reads: int = 0
+    slots: int = 0
+    slots_right: int = 0
+    loss: float = 0.0
+    sentences: int = 0
+    sentences_right: int = 0
+
+    def add(self, lesson: Lesson, logits: Tensor, slot_loss: Tensor, mark_concepts: Tensor) -> None:
+        """Count a lesson."""
+        is_sentence = lesson.mark_labels < 0
+        known = mark_concepts.argmax(-1) == lesson.mark_concepts
+        self.reads += len(lesson.examples)
+        self.slots += len(logits)
+        self.slots_right += count_right(logits, lesson)
+        self.loss += slot_loss.item() * len(logits)
+        self.sentences += int(is_sentence.sum())
+        self.sentences_right += int((known & is_sentence).sum())
+
+    def shares(self) -> dict[str, float]:
+        """Mean loss of slots, slots read rightly, sentences understood."""
+        return {
+            "loss": self.loss / max(self.slots, 1),
+            "accuracy": self.slots_right / max(self.slots, 1),
+            "understood": self.sentences_right / max(self.sentences, 1),
+        }
+
+
 class Helpers(nn.Module):
     """Heads that make the network learn fast and are not shipped."""
 
     def __init__(self, hidden: int, concepts: int) -> None:
         super().__init__()
-        self.mark_concepts, self.slot_concepts = nn.Linear(hidden, concepts), nn.Linear(hidden, concepts)
+        # One for sentences, options and slots: what is the same is to look the same.
+        self.concepts = nn.Linear(hidden, concepts)
 
 
 class Trainer:
     """Trains a network for so many rounds of samples."""
 
     def __init__(
-        self, network: Network, families: tuple[Family, ...], maker: ExampleMaker, *, rounds: int, seed: int = 0
+        self,
+        network: Network,
+        families: tuple[Family, ...],
+        maker: ExampleMaker,
+        *,
+        rounds: int,
+        seed: int = 0,
     ) -> None:
         torch.manual_seed(seed)
         self.network, self.progress = network, Progress()
@@ -89,29 +160,51 @@ class Trainer:
 
     def _round(self) -> dict[str, float]:
         started = time.monotonic()
-        random = Random(f"{self._seed} {self.progress.rounds}")  # noqa: S311 - to be repeatable, not secret
         share = self.progress.rounds / self._rounds
-        sampler = Sampler(self._families, Split.TRAINED, hardness_at(share))
-        samples = (sampler.sample(random) for _ in range(ROUND_SAMPLES))
-        examples = [example for sample in samples for example in self._maker.examples(random, sample)]
-        batches = list(lessons(examples))
-        random.shuffle(batches)
-        right = slots = 0
-        loss = 0.0
-        for lesson in batches:
-            read, lesson_loss = self._learn(lesson, learning_rate_at(share, self.progress.steps))
-            right += count_right(read.logits, lesson)
-            slots += len(lesson.targets)
-            loss += lesson_loss * len(lesson.targets)
+        self.network.train()
+        self.network.set_dropout(stage_at(share).dropout)
+        tally = Tally()
+        for lesson in islice(self._lessons(share), ROUND_STEPS):
+            self._learn(lesson, learning_rate_at(share, self.progress.steps), tally)
         self.progress.rounds += 1
-        self.progress.reads += len(examples)
+        self.progress.reads += tally.reads
         self.progress.seconds += time.monotonic() - started
-        return {**asdict(self.progress), "loss": loss / slots, "accuracy": right / slots}
+        return {**asdict(self.progress), **tally.shares()}
 
-    def _learn(self, lesson: Lesson, learning_rate: float) -> tuple[Read, float]:
-        read = self.network(lesson.batch)
-        slot_loss = functional.cross_entropy(read.logits, lesson.targets)
-        (slot_loss + self._helping_loss(read, lesson)).backward()
+    def _lessons(self, share: float) -> Iterator[Lesson]:
+        """This round's, without end."""
+        random = Random(f"{self._seed} {self.progress.rounds}")  # noqa: S311 - to be repeatable, not secret
+        torch.manual_seed(random.getrandbits(53))
+        stage = stage_at(share)
+        sampler = Sampler(self._families, Split.TRAINED, stage.hardness)
+
+        def draw() -> Sample:
+            return sampler.statements(random) if random.random() < stage.statements else sampler.sample(random)
+
+        while True:
+            drawn = [
+                one for _ in range(SAMPLES_TOGETHER) for one in self._maker.examples(random, draw(), stage.relabelled)
+            ]
+            together = list(lessons([self._with_faults(random, one, stage.faults) for one in drawn]))
+            random.shuffle(together)
+            yield from together
+
+    def _with_faults(self, random: Random, example: Example, share: float) -> Example:
+        if not example.targets or random.random() >= share:
+            return example
+        return with_fault(example, random.choice(tuple(Fault)), self._maker.thought_tokens)
+
+    def _learn(self, lesson: Lesson, learning_rate: float, tally: Tally) -> None:
+        has_slots = len(lesson.concepts) > 0
+        read = self.network(lesson.batch, None if has_slots else MARK_LAYER + 1)
+        marks = rms_norm(read.layers[MARK_LAYER].rows[lesson.mark_reads, lesson.mark_columns])
+        mark_concepts = self._helpers.concepts(marks)
+        loss = self._mark_loss(read, lesson, marks, mark_concepts)
+        slot_loss = torch.zeros(())
+        if has_slots:
+            slot_loss = _slot_loss(read.logits, lesson)
+            loss = loss + slot_loss + self._slot_helping_loss(read, lesson)
+        loss.backward()
         nn.utils.clip_grad_norm_(self._others, GRADIENT_NORM)
         for optimizer, base in zip(self._optimizers, (MATRIX_LR, OTHER_LR), strict=True):
             for group in optimizer.param_groups:
@@ -119,20 +212,33 @@ class Trainer:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.progress.steps += 1
-        return read, slot_loss.item()
+        tally.add(lesson, read.logits, slot_loss, mark_concepts)
 
-    def _helping_loss(self, read: Read, lesson: Lesson) -> Tensor:
-        marks = rms_norm(read.layers[MARK_LAYER][lesson.mark_reads, lesson.mark_columns])
-        slots = rms_norm(read.layers[SLOT_LAYER][lesson.batch.slot_reads, lesson.batch.slot_columns])
+    def _mark_loss(self, read: Read, lesson: Lesson, marks: Tensor, mark_concepts: Tensor) -> Tensor:
+        """What options and sentences stand for, and that no expert does all the work."""
         has_label = lesson.mark_labels >= 0
-        labels = marks[has_label] @ self.network.embedding.T
-        balance = sum((routed.flatten(0, 1).mean(0).square().sum() for routed in read.routed), torch.zeros(()))
+        labels = marks[has_label] @ read.embedding.T
+        balance = sum((one.routed.flatten(0, 1).mean(0).square().sum() for one in read.layers), torch.zeros(()))
         return (
-            MARK_LOSS * functional.cross_entropy(self._helpers.mark_concepts(marks), lesson.mark_concepts)
-            + LABEL_LOSS * functional.cross_entropy(labels, lesson.mark_labels[has_label])
-            + CONCEPT_LOSS * functional.cross_entropy(self._helpers.slot_concepts(slots), lesson.concepts)
+            MARK_LOSS * _mean_loss(mark_concepts, lesson.mark_concepts)
+            + LABEL_LOSS * _mean_loss(labels, lesson.mark_labels[has_label])
             + BALANCE_LOSS * self.network.sizes.experts * balance
         )
+
+    def _slot_helping_loss(self, read: Read, lesson: Lesson) -> Tensor:
+        slots = rms_norm(read.layers[SLOT_LAYER].rows[lesson.batch.slot_reads, lesson.batch.slot_columns])
+        concept_loss = _mean_loss(self._helpers.concepts(slots), lesson.concepts)
+        return CONCEPT_LOSS * concept_loss + GUIDE_LOSS * self._guiding_loss(read, lesson)
+
+    def _guiding_loss(self, read: Read, lesson: Lesson) -> Tensor:
+        """One head finds what is said, one in the next layer the option that says the same."""
+        said = read.slot_attention(lesson.batch, SLOT_LAYER, GUIDED_HEAD)[
+            lesson.sentence_slots, lesson.sentence_columns
+        ]
+        right = read.slot_attention(lesson.batch, SLOT_LAYER + 1, GUIDED_HEAD)[
+            lesson.option_slots, lesson.option_columns
+        ]
+        return -(said.sum() / max(len(said), 1) + right.sum() / max(len(right), 1))
 
     def _save(self, folder: Path) -> None:
         """Beside the former state first, so that an interruption leaves one of the two whole."""
@@ -158,9 +264,9 @@ class Trainer:
         self.progress = Progress(**state["progress"])
 
 
-def hardness_at(share: float) -> Hardness:
-    """How hard samples are when this share of the rounds is done."""
-    return next(hardness for until, hardness in CURRICULUM if share < until)
+def stage_at(share: float) -> Stage:
+    """What is practised when this share of the rounds is done."""
+    return next(stage for stage in CURRICULUM if share < stage.until)
 
 
 def learning_rate_at(share: float, steps: int) -> float:
@@ -174,6 +280,17 @@ def count_right(logits: Tensor, lesson: Lesson) -> int:
     targets = [target for example in lesson.examples for target in example.targets]
     rows = zip(logits.detach(), targets, strict=True)
     return sum(int(row[list(target.label_token_ids)].argmax()) == target.right for row, target in rows)
+
+
+def _slot_loss(logits: Tensor, lesson: Lesson) -> Tensor:
+    """Cross-entropy over the whole vocabulary, the mean of all slots."""
+    likely = logits.log_softmax(-1)[lesson.likely_slots, lesson.likely_token_ids]
+    return -(likely * lesson.likely_shares).sum() / max(len(logits), 1)
+
+
+def _mean_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy; nothing if there is nothing to know."""
+    return functional.cross_entropy(logits, targets, reduction="sum") / max(len(targets), 1)
 
 
 def _matrices(layer: nn.Module) -> Iterator[Tensor]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import Iterable, Iterator
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-SIZE = 4096
+SIZE = 12_288
 CONTROL_TOKENS = (
     *("<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<|turn>", "<turn|>"),
     *("<|channel>", "<channel|>", "<|think|>", "<|image|>"),
 )
 # Labels in their places, so often that each becomes a token of its own, as the spaced letters of real tokenizers are.
 LABEL_REPEATS = 2000
+# Words beside the texts' own, as often as a text that is not quite rare has them.
+WORD_REPEATS = 20
 
 TOKENIZER_CONFIG = {
     "tokenizer_class": "PreTrainedTokenizerFast",
@@ -43,8 +45,8 @@ GENERATION_CONFIG = {
 }
 
 
-def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
-    """A tokenizer for texts like these; any other text survives it too, byte by byte."""
+def train_tokenizer(texts: Iterable[str], words: Iterable[str] = ()) -> Tokenizer:
+    """A tokenizer for texts like these and for words beside them; any other text survives it too, byte by byte."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -54,7 +56,7 @@ def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_with_labels(texts), trainer)
+    tokenizer.train_from_iterator(chain(texts, _counted(words), _labels()), trainer)
     return tokenizer
 
 
@@ -66,8 +68,12 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
     (folder / "generation_config.json").write_text(json.dumps(GENERATION_CONFIG, indent=1) + "\n")
 
 
-def _with_labels(texts: Iterable[str]) -> Iterator[str]:
-    yield from texts
+def _counted(words: Iterable[str]) -> Iterator[str]:
+    for word in words:
+        yield f" {word}" * WORD_REPEATS
+
+
+def _labels() -> Iterator[str]:
     capitals = string.ascii_uppercase
     labels = [*capitals, *string.ascii_lowercase, *map("".join, product(capitals, repeat=2))]
     for _ in range(LABEL_REPEATS):

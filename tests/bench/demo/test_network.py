@@ -20,10 +20,11 @@ SIZES = NetworkSizes(vocabulary=300, hidden=64, layers=3, mlp=96, expert_mlp=16)
 def network() -> Network:
     """A network in which no weight has the value it starts with."""
     torch.manual_seed(0)
-    made = Network(SIZES)
+    made = Network(SIZES, torch.randn(SIZES.vocabulary, 20))
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.mul_(torch.rand_like(parameter).add(0.5))
+    made.eval()
     return made
 
 
@@ -47,6 +48,7 @@ def batch_of(reads: list[tuple[list[int], list[int]]]) -> Batch:
         prompt_width=prompt_width,
         slot_reads=torch.tensor(rows),
         slot_columns=torch.tensor(columns),
+        is_causal=torch.zeros(len(reads), dtype=torch.bool),
     )
 
 

@@ -16,7 +16,7 @@ from bench.demo.batches import BATCH_TOKENS, lessons
 from bench.demo.examples import Concepts, Example, ExampleMaker, TokenText
 from bench.demo.muon import orthogonalise
 from bench.demo.network import Network, NetworkSizes
-from bench.demo.training import CURRICULUM, Trainer, hardness_at, learning_rate_at
+from bench.demo.training import CURRICULUM, Trainer, learning_rate_at, stage_at
 from engine.demo.family import Family, Split, load_families
 from engine.demo.sample import Sampler
 
@@ -47,7 +47,8 @@ def test_targets_are_labels_that_the_prompt_explains(examples: list[Example]) ->
         for target in example.targets:
             assert 0 <= target.position < len(example.canvas_token_ids)
             assert set(target.label_token_ids) <= set(example.prompt_token_ids)
-            assert target.token_id == target.label_token_ids[target.right]
+            right = target.label_token_ids if target.right is None else (target.label_token_ids[target.right],)
+            assert target.likely_token_ids == right
 
 
 def test_marks_are_where_things_are_said(
@@ -60,11 +61,11 @@ def test_marks_are_where_things_are_said(
         sample = sampler.sample(random)
         prompt = tokenizer.encode(state_text(sample.state))
         texts = [one.text.rstrip(".,;")[1:] for one in sample.stated]
-        for text, place in zip(texts, maker.text.last_tokens(prompt, texts), strict=True):
-            if place is not None:
+        for text, span in zip(texts, maker.text.spans(prompt, texts), strict=True):
+            if span is not None:
                 found += 1
-                assert text.strip().encode()[-8:] in tokenizer.decode(prompt[: place + 1]).encode()
-                assert text not in tokenizer.decode(prompt[:place])
+                assert text in tokenizer.decode(prompt[span.start : span.stop])
+                assert text not in tokenizer.decode(prompt[span.start : span.stop - 1])
     assert found > 50
 
 
@@ -74,14 +75,18 @@ def test_batches_hold_every_example_once(examples: list[Example]) -> None:
     assert sorted(id(one) for lesson in batched for one in lesson.examples) == sorted(map(id, examples))
     for lesson in batched:
         assert lesson.batch.token_ids.numel() <= 1.5 * BATCH_TOKENS or len(lesson.examples) == 1
-        assert len(lesson.targets) == len(lesson.batch.slot_reads) == sum(len(one.targets) for one in lesson.examples)
+        slots = sum(len(one.targets) for one in lesson.examples)
+        assert len(lesson.concepts) == len(lesson.batch.slot_reads) == slots
+        shares = torch.zeros(slots).index_add(0, lesson.likely_slots, lesson.likely_shares)
+        assert torch.allclose(shares, torch.ones(slots))
 
 
 def test_the_curriculum_gets_harder() -> None:
-    shares = [hardness_at(share / 100) for share in range(100)]
-    assert shares[0] == CURRICULUM[0][1]
-    assert shares[-1] == CURRICULUM[-1][1]
-    assert [one.questions for one in shares] == sorted(one.questions for one in shares)
+    stages = [stage_at(share / 100) for share in range(100)]
+    assert stages[0] == CURRICULUM[0]
+    assert stages[-1] == CURRICULUM[-1]
+    questions = [stage.hardness.questions for stage in stages]
+    assert questions == sorted(questions)
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
@@ -104,7 +109,17 @@ def trained(folder: Path, families: tuple[Family, ...], maker: ExampleMaker, sto
     """A small network after runs that ended, or were interrupted, after so many rounds."""
     for stop in stops:
         torch.manual_seed(1)
-        network = Network(NetworkSizes(vocabulary=2048, hidden=32, layers=3, heads=2, kv_heads=1, head=16, mlp=32))
+        network = Network(
+            NetworkSizes(
+                vocabulary=maker.planner.tokenizer.vocabulary_size,
+                hidden=32,
+                layers=4,
+                heads=2,
+                kv_heads=1,
+                head=16,
+                mlp=32,
+            )
+        )
         trainer = Trainer(network, families, maker, rounds=2)
         for line in trainer.run(folder, save_every_seconds=0.0):
             assert 0 <= line["accuracy"] <= 1
@@ -119,7 +134,8 @@ def test_an_interrupted_run_goes_on(
     tmp_path: Path, families: tuple[Family, ...], maker: ExampleMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that was stopped and started again ends with the weights of one that was not."""
-    monkeypatch.setattr(training, "ROUND_SAMPLES", 24)
+    monkeypatch.setattr(training, "ROUND_STEPS", 4)
+    monkeypatch.setattr(training, "SAMPLES_TOGETHER", 16)
     whole = trained(tmp_path / "whole", families, maker, (2,))
     resumed = trained(tmp_path / "resumed", families, maker, (1, 2))
     for name, parameter in whole.named_parameters():
