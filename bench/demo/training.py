@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,6 +29,9 @@ from engine.demo.sample import Hardness, Sample, Sampler
 ROUND_STEPS, SAMPLES_TOGETHER = 32, 192
 
 EASY = Hardness(questions=1, options=2, extras=0, absent_share=0.05, open_share=0.0, foreign_share=0.0)
+MODERATE = Hardness(questions=2, options=4, extras=1, absent_share=0.1)
+# How to find an option for what is said is learned soonest where there is little to say, and then known for all.
+FEW_FAMILIES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class Stage:
         relabelled: the share of samples with labels in another order than the service's.
         faults: the share of canvases that are laid out or read wrongly.
         dropout: see `Network`.
+        families: how many of them are asked about; None: all. Sentences say things of all of them.
     """
 
     until: float
@@ -50,17 +54,17 @@ class Stage:
     relabelled: float = 0.5
     faults: float = 0.0
     dropout: float = 0.1
+    families: int | None = None
 
 
 # First what sentences say and how to find an option for it, then from one question with two options to everything.
 # Dropout comes late: it keeps a network that has found nothing yet from finding anything.
 CURRICULUM = (
-    Stage(until=0.15, hardness=EASY, statements=0.5, relabelled=0.0, dropout=0.0),
-    Stage(until=0.20, hardness=EASY, statements=0.3, dropout=0.0),
-    Stage(
-        until=0.25, hardness=Hardness(questions=2, options=4, extras=1, absent_share=0.1), statements=0.3, dropout=0.0
-    ),
-    Stage(until=0.32, hardness=Hardness(questions=3, options=6, extras=1), statements=0.3),
+    Stage(until=0.07, hardness=EASY, statements=0.4, relabelled=0.0, dropout=0.0, families=FEW_FAMILIES),
+    Stage(until=0.10, hardness=EASY, statements=0.4, dropout=0.0, families=FEW_FAMILIES),
+    Stage(until=0.15, hardness=EASY, statements=0.4, dropout=0.0),
+    Stage(until=0.22, hardness=MODERATE, statements=0.3, dropout=0.0),
+    Stage(until=0.30, hardness=Hardness(questions=3, options=6, extras=1), statements=0.3),
     Stage(until=1.00, hardness=Hardness(), statements=0.2, faults=0.06),
 )
 # After this layer options and sentences should stand for something, and after the next slots should.
@@ -177,9 +181,10 @@ class Trainer:
         torch.manual_seed(random.getrandbits(53))
         stage = stage_at(share)
         sampler = Sampler(self._families, Split.TRAINED, stage.hardness)
+        asker = Sampler(self._asked_about(stage.families), Split.TRAINED, stage.hardness)
 
         def draw() -> Sample:
-            return sampler.statements(random) if random.random() < stage.statements else sampler.sample(random)
+            return sampler.statements(random) if random.random() < stage.statements else asker.sample(random)
 
         while True:
             drawn = [
@@ -188,6 +193,11 @@ class Trainer:
             together = list(lessons([self._with_faults(random, one, stage.faults) for one in drawn]))
             random.shuffle(together)
             yield from together
+
+    def _asked_about(self, count: int | None) -> Sequence[Family]:
+        """So many families, the same ones every time."""
+        shuffled = Random(self._seed).sample(self._families, len(self._families))  # noqa: S311 - to be repeatable
+        return shuffled[:count]
 
     def _with_faults(self, random: Random, example: Example, share: float) -> Example:
         if not example.targets or random.random() >= share:
