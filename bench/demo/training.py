@@ -51,21 +51,20 @@ class Stage:
     until: float
     hardness: Hardness
     statements: float
-    relabelled: float = 0.5
+    relabelled: float = 0.0
     faults: float = 0.0
     dropout: float = 0.1
     families: int | None = None
 
 
 # First what sentences say and how to find an option for it, then from one question with two options to everything.
-# Dropout comes late: it keeps a network that has found nothing yet from finding anything.
+# Dropout and labels in another order come late: they keep a network that has found nothing yet from finding anything.
 CURRICULUM = (
-    Stage(until=0.07, hardness=EASY, statements=0.4, relabelled=0.0, dropout=0.0, families=FEW_FAMILIES),
     Stage(until=0.10, hardness=EASY, statements=0.4, dropout=0.0, families=FEW_FAMILIES),
     Stage(until=0.15, hardness=EASY, statements=0.4, dropout=0.0),
     Stage(until=0.22, hardness=MODERATE, statements=0.3, dropout=0.0),
-    Stage(until=0.30, hardness=Hardness(questions=3, options=6, extras=1), statements=0.3),
-    Stage(until=1.00, hardness=Hardness(), statements=0.2, faults=0.06),
+    Stage(until=0.30, hardness=Hardness(questions=3, options=6, extras=1), statements=0.3, relabelled=0.1),
+    Stage(until=1.00, hardness=Hardness(), statements=0.2, relabelled=0.3, faults=0.06),
 )
 # After this layer options and sentences should stand for something, and after the next slots should.
 MARK_LAYER, SLOT_LAYER = 1, 2
