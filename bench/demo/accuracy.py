@@ -43,8 +43,7 @@ async def measure_accuracy(arguments: Namespace) -> str:
 
 def accuracy(answered: Iterable[Answered]) -> float:
     """The share of right answers."""
-    right = [one.is_right for one in answered]
-    return sum(right) / len(right)
+    return _share(one.is_right for one in answered)
 
 
 def _summary(answered: Sequence[Answered], by_hand: Sequence[Answered]) -> str:
@@ -83,8 +82,8 @@ def _foreign(answered: Sequence[Answered]) -> str:
     open_ones = [one for one in answered if one.expected is None]
     absent = [one for one in answered if one.expected is not None]
     rows = [
-        ("without an option for it", len(open_ones), _share(one.is_uncertain for one in open_ones), "-"),
-        ("with an option for it", len(absent), _share(one.is_uncertain for one in absent), f"{accuracy(absent):.3f}"),
+        ("without an option for it", len(open_ones), f"{_uncertain(open_ones):.3f}", "-"),
+        ("with an option for it", len(absent), f"{_uncertain(absent):.3f}", f"{accuracy(absent):.3f}"),
     ]
     header = ("choices", "n", "uncertain", "none of these")
     return render_table("Messages about cars and cooking", header, rows)
@@ -94,9 +93,13 @@ def _bins(answered: Sequence[Answered]) -> list[Bin]:
     return reliability([one.probability for one in answered], [one.is_right for one in answered])
 
 
-def _share(flags: Iterable[bool]) -> str:
+def _uncertain(answered: Iterable[Answered]) -> float:
+    return _share(one.is_uncertain for one in answered)
+
+
+def _share(flags: Iterable[bool]) -> float:
     found = list(flags)
-    return f"{sum(found) / len(found):.3f}"
+    return sum(found) / len(found)
 
 
 def _add_options(parser: ArgumentParser) -> None:

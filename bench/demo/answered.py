@@ -21,14 +21,12 @@ class Answered:
     Attributes:
         value: what the decision holds.
         probability: of the answer.
-        entropy: normalised.
     """
 
     family: str
     expected: Answer | None
     value: Answer
     probability: float
-    entropy: float
     is_uncertain: bool
 
     @property
@@ -64,7 +62,6 @@ async def _ask(client: httpx.AsyncClient, turns: asyncio.Semaphore, request: Lab
             expected=expected,
             value=answer["decision"][name],
             probability=answer["answers"][name]["probability"],
-            entropy=answer["answers"][name]["entropy"],
             is_uncertain=answer["answers"][name]["outcome"] == "uncertain",
         )
         for name, expected in request.expected.items()

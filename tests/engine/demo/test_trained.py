@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,7 +14,6 @@ from bench.demo.planned import PlannedRequest
 from engine.demo.family import Split, load_families
 from engine.packing import alone
 from engine.protocol import Branch, CanvasSlot, ReadRequest, ReadResult
-from tests.engine import mutants
 from tests.engine.running import RunningEngine
 
 # vLLM imports torch's inductor, which still uses what torch 2.13 deprecates. Goes with vLLM's next torch.
@@ -42,18 +41,6 @@ def asked(planner: Planner) -> list[PlannedRequest]:
 def fused(fused_engine: RunningEngine, asked: list[PlannedRequest]) -> Values:
     """The decisions of fused reads, isolated questions in bundles."""
     return _values(asked, fused_engine.read_one_by_one(one.read for one in asked))
-
-
-@pytest.fixture
-def mutate(fused_engine: RunningEngine) -> Iterator[Callable[[str], None]]:
-    """Put a fault into the worker, with an empty prefix cache before and after; it is gone after the test."""
-
-    def mutate(name: str | None) -> None:
-        fused_engine.in_worker(mutants.install, name)
-        fused_engine.forget_prefixes()
-
-    yield mutate
-    mutate(None)
 
 
 def test_it_answers_rightly(asked: list[PlannedRequest], fused: Values) -> None:
