@@ -12,7 +12,7 @@ from bench.client import connect
 from bench.command import Command, positive
 from bench.demo.answered import Answered, ask_all
 from bench.demo.labelled import foreign, from_file, held_out
-from bench.demo.reliability import Bin, calibration_error, reliability
+from bench.reliability import Bin, calibration_error, reliability
 from bench.table import render_table
 from engine.demo.family import Split, load_families
 

@@ -119,7 +119,7 @@ def _said(example: Example, target: Target) -> Iterator[int]:
     """Where an example says what a target is about."""
     if target.right is not None:
         for mark in example.marks:
-            if mark.label_token_id is None and mark.is_end and mark.concept == target.concept:
+            if mark.label_token_id is None and mark.concept == target.concept:
                 yield mark.position
 
 

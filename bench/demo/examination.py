@@ -15,9 +15,9 @@ from engine.demo.family import Family, Split
 from engine.demo.sample import Sampler
 
 
-def held_out_examples(families: Sequence[Family], maker: ExampleMaker, samples: int) -> list[Example]:
-    """Those of so many samples, the same ones every time."""
-    random, sampler = Random("examination"), Sampler(families, Split.HELD_OUT)  # noqa: S311 - repeatable, not secret
+def unseen_examples(families: Sequence[Family], maker: ExampleMaker, split: Split, samples: int) -> list[Example]:
+    """Those of so many samples of a split, the same ones every time."""
+    random, sampler = Random("examination"), Sampler(families, split)  # noqa: S311 - to be repeatable, not secret
     return [example for _ in range(samples) for example in maker.examples(random, sampler.sample(random))]
 
 

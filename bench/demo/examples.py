@@ -22,8 +22,6 @@ from engine.demo.sample import Asked, Sample
 LAYOUTS = ((Layout.JOINT, 0.6), (Layout.SPLIT, 0.15), (Layout.ISOLATED, 0.25))
 ORDERS = ((Order.RUBRIC_FIRST, 0.7), (Order.STATE_FIRST, 0.3))
 ABSENT = "absent"
-# What a sentence says should be known a little before its end already: its last word may be of no interest.
-EARLY_MARKS = 3
 T = TypeVar("T")
 # A text of a prompt, the concept it stands for, and the label it explains if it is an option.
 Sought: TypeAlias = tuple[str, int, int | None]
@@ -58,14 +56,12 @@ class Mark:
 
     Attributes:
         position: in the prompt.
-        is_end: whether it is the last one.
         label_token_id: the option's label; None for sentences.
     """
 
     position: int
     concept: int
     label_token_id: int | None
-    is_end: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,9 +208,6 @@ class ExampleMaker:
         for span, (_, concept, label_token_id) in zip(spans, sought, strict=True):
             if span is not None:
                 yield Mark(position=span[-1], concept=concept, label_token_id=label_token_id)
-                if label_token_id is None:
-                    for position in span[len(span) // 2 : -1][-EARLY_MARKS:]:
-                        yield Mark(position=position, concept=concept, label_token_id=None, is_end=False)
 
 
 def _concept_value(asked: Asked, line: int, right: int | None) -> str | None:

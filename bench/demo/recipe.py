@@ -17,9 +17,10 @@ from app.settings import Settings
 from app.startup import planner_of
 from app.tokenizer import CheckpointTokenizer
 from bench.demo.checkpoint import write_weights
-from bench.demo.examination import examine, held_out_examples
+from bench.demo.examination import examine, unseen_examples
 from bench.demo.examples import Concepts, ExampleMaker, TokenText
 from bench.demo.network import Network, NetworkSizes
+from bench.demo.temperature import calibrate
 from bench.demo.training import Trainer
 from bench.demo.vectors import WordVectors, read_vectors, token_vectors, vocabulary_words
 from bench.demo.vocabulary import train_tokenizer, write_tokenizer
@@ -32,6 +33,7 @@ CANVAS_TOKENS = 128
 # The compiler gives up after 8 variants of a function; layers have more: two kinds, and widths that are special to it.
 COMPILED_SHAPES = 64
 EXAMINE_EVERY_ROUNDS, EXAMINED_SAMPLES = 50, 300
+CALIBRATION_SAMPLES = 1500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +76,14 @@ class Recipe:
         planner = planner_of(Settings(canvas_length=CANVAS_TOKENS), tokenizer)
         maker = ExampleMaker(planner, Concepts(families), TokenText(backend))
         trainer = Trainer(network, families, maker, rounds=self.rounds)
-        examined = held_out_examples(families, maker, EXAMINED_SAMPLES)
+        examined = unseen_examples(families, maker, Split.HELD_OUT, EXAMINED_SAMPLES)
         for line in trainer.run(self.work):
             is_examined = line["rounds"] % EXAMINE_EVERY_ROUNDS == 0 or line["rounds"] == self.rounds
             held_out = {"held_out": examine(network, examined)} if is_examined else {}
             print(json.dumps(line | held_out), flush=True)
-        write_weights(network.eval(), made)
+        unseen = unseen_examples(families, maker, Split.CALIBRATION, CALIBRATION_SAMPLES)
+        print(json.dumps({"temperature": calibrate(network, unseen)}), flush=True)
+        write_weights(network, made)
 
 
 def _make_tokenizer(families: tuple[Family, ...], vectors: WordVectors, folder: Path) -> None:

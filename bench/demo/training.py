@@ -46,6 +46,8 @@ class Stage:
         faults: the share of canvases that are laid out or read wrongly.
         dropout: see `Network`.
         families: how many of them are asked about; None: all. Sentences say things of all of them.
+        rates: the learning rate at its beginning and at its end, as shares of the highest.
+        reader_rate: by what that is multiplied for what reads sentences: embeddings, first layers and concepts.
     """
 
     until: float
@@ -55,16 +57,21 @@ class Stage:
     faults: float = 0.0
     dropout: float = 0.1
     families: int | None = None
+    rates: tuple[float, float] = (1.0, 1.0)
+    reader_rate: float = 0.3
 
 
-# First what sentences say and how to find an option for it, then from one question with two options to everything.
-# Dropout and labels in another order come late: they keep a network that has found nothing yet from finding anything.
+# First what sentences say, with a learning rate that ends low: at a high one a network understands no more after hours
+# than after minutes. Then, with that kept, how to find an option for it: from one question with two options to
+# everything. Dropout and labels in another order come late: they keep a network that has found nothing yet from finding
+# anything.
 CURRICULUM = (
-    Stage(until=0.10, hardness=EASY, statements=0.4, dropout=0.0, families=FEW_FAMILIES),
-    Stage(until=0.15, hardness=EASY, statements=0.4, dropout=0.0),
-    Stage(until=0.22, hardness=MODERATE, statements=0.3, dropout=0.0),
-    Stage(until=0.30, hardness=Hardness(questions=3, options=6, extras=1), statements=0.3, relabelled=0.1),
-    Stage(until=1.00, hardness=Hardness(), statements=0.2, relabelled=0.3, faults=0.06),
+    Stage(until=0.25, hardness=EASY, statements=1.0, dropout=0.0, rates=(1.0, 0.1), reader_rate=1.0),
+    Stage(until=0.32, hardness=EASY, statements=0.3, dropout=0.0, families=FEW_FAMILIES),
+    Stage(until=0.38, hardness=EASY, statements=0.3, dropout=0.0),
+    Stage(until=0.46, hardness=MODERATE, statements=0.2, dropout=0.0),
+    Stage(until=0.55, hardness=Hardness(questions=3, options=6, extras=1), statements=0.2, relabelled=0.1),
+    Stage(until=1.00, hardness=Hardness(), statements=0.2, relabelled=0.3, faults=0.06, rates=(1.0, 0.02)),
 )
 # After this layer options and sentences should stand for something, and after the next slots should.
 MARK_LAYER, SLOT_LAYER = 1, 2
@@ -72,7 +79,7 @@ MARK_LOSS, LABEL_LOSS, CONCEPT_LOSS, BALANCE_LOSS = 0.5, 0.15, 0.5, 0.01
 # Where a head looks is guided too: without that, slots take very long to find out that there is something to see.
 GUIDE_LOSS, GUIDED_HEAD = 0.5, 0
 MATRIX_LR, OTHER_LR = 0.01, 3e-3
-WARM_UP_STEPS, DECAY_FROM = 60, 0.4
+WARM_UP_STEPS = 60
 GRADIENT_NORM = 1.0
 
 
@@ -142,14 +149,22 @@ class Trainer:
         self.network, self.progress = network, Progress()
         self._families, self._maker, self._rounds, self._seed = families, maker, rounds, seed
         self._helpers = Helpers(network.sizes.hidden, len(maker.concepts))
-        matrices = [parameter for layer in network.layers for parameter in _matrices(layer)]
-        chosen = set(map(id, matrices))
-        everything = [*network.parameters(), *self._helpers.parameters()]
-        self._others = [parameter for parameter in everything if id(parameter) not in chosen]
-        self._optimizers: tuple[torch.optim.Optimizer, ...] = (
-            Muon(matrices, lr=MATRIX_LR),
-            torch.optim.AdamW(self._others, lr=OTHER_LR, betas=(0.9, 0.98), weight_decay=0.01),
-        )
+        readers = [network.embedding, *network.layers[: MARK_LAYER + 1], self._helpers]
+        reading = [parameter for module in readers for parameter in module.parameters()]
+        known = set(map(id, reading))
+        self._vectors: list[nn.Parameter] = []
+        self._optimizers: list[torch.optim.Optimizer] = []
+        for own in (reading, [parameter for parameter in network.parameters() if id(parameter) not in known]):
+            self._add_optimizers(own, set(map(id, _matrices(network))))
+
+    def _add_optimizers(self, parameters: Sequence[nn.Parameter], matrices: set[int]) -> None:
+        """Muon for matrices, AdamW for the rest."""
+        vectors = [one for one in parameters if id(one) not in matrices]
+        self._vectors += vectors
+        self._optimizers += [
+            Muon([one for one in parameters if id(one) in matrices], lr=MATRIX_LR),
+            torch.optim.AdamW(vectors, lr=OTHER_LR, betas=(0.9, 0.98), weight_decay=0.01),
+        ]
 
     def run(self, folder: Path, *, save_every_seconds: float = 120.0) -> Iterator[dict[str, float]]:
         """Train, going on from what is in the folder; yields a line of progress per round."""
@@ -168,7 +183,7 @@ class Trainer:
         self.network.set_dropout(stage_at(share).dropout)
         tally = Tally()
         for lesson in islice(self._lessons(share), ROUND_STEPS):
-            self._learn(lesson, learning_rate_at(share, self.progress.steps), tally)
+            self._learn(lesson, learning_rates_at(share, self.progress.steps), tally)
         self.progress.rounds += 1
         self.progress.reads += tally.reads
         self.progress.seconds += time.monotonic() - started
@@ -203,7 +218,7 @@ class Trainer:
             return example
         return with_fault(example, random.choice(tuple(Fault)), self._maker.thought_tokens)
 
-    def _learn(self, lesson: Lesson, learning_rate: float, tally: Tally) -> None:
+    def _learn(self, lesson: Lesson, learning_rates: tuple[float, float], tally: Tally) -> None:
         has_slots = len(lesson.concepts) > 0
         read = self.network(lesson.batch, None if has_slots else MARK_LAYER + 1)
         marks = rms_norm(read.layers[MARK_LAYER].rows[lesson.mark_reads, lesson.mark_columns])
@@ -214,10 +229,11 @@ class Trainer:
             slot_loss = _slot_loss(read.logits, lesson)
             loss = loss + slot_loss + self._slot_helping_loss(read, lesson)
         loss.backward()
-        nn.utils.clip_grad_norm_(self._others, GRADIENT_NORM)
-        for optimizer, base in zip(self._optimizers, (MATRIX_LR, OTHER_LR), strict=True):
+        nn.utils.clip_grad_norm_(self._vectors, GRADIENT_NORM)
+        bases = [rate * base for rate in learning_rates for base in (MATRIX_LR, OTHER_LR)]
+        for optimizer, base in zip(self._optimizers, bases, strict=True):
             for group in optimizer.param_groups:
-                group["lr"] = base * learning_rate
+                group["lr"] = base
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.progress.steps += 1
@@ -278,10 +294,14 @@ def stage_at(share: float) -> Stage:
     return next(stage for stage in CURRICULUM if share < stage.until)
 
 
-def learning_rate_at(share: float, steps: int) -> float:
-    """Up from zero at first, and down to nearly zero from a point on."""
-    warm = min(1.0, (steps + 1) / WARM_UP_STEPS)
-    return warm * (1.0 if share < DECAY_FROM else max(0.02, 1 - (share - DECAY_FROM) / (1 - DECAY_FROM)))
+def learning_rates_at(share: float, steps: int) -> tuple[float, float]:
+    """Of what reads sentences, and of the rest, as shares of the highest: up from zero at first, then as stages say."""
+    stage = stage_at(share)
+    begin = max((one.until for one in CURRICULUM if one.until <= share), default=0.0)
+    first, last = stage.rates
+    rate = first + (last - first) * (share - begin) / (stage.until - begin)
+    rate *= min(1.0, (steps + 1) / WARM_UP_STEPS)
+    return rate * stage.reader_rate, rate
 
 
 def count_right(logits: Tensor, lesson: Lesson) -> int:
@@ -302,7 +322,8 @@ def _mean_loss(logits: Tensor, targets: Tensor) -> Tensor:
     return functional.cross_entropy(logits, targets, reduction="sum") / max(len(targets), 1)
 
 
-def _matrices(layer: nn.Module) -> Iterator[Tensor]:
-    for name, parameter in layer.named_parameters():
-        if parameter.ndim > 1 and name != "router":
-            yield parameter
+def _matrices(network: Network) -> Iterator[nn.Parameter]:
+    for layer in network.layers:
+        for name, parameter in layer.named_parameters():
+            if parameter.ndim > 1 and name != "router":
+                yield parameter

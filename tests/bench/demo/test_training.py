@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 import torch
 
-from app.canvas.plan import Planner
 from app.canvas.prompt import state_text
 from app.tokenizer import CheckpointTokenizer
 from bench.demo import training
 from bench.demo.batches import BATCH_TOKENS, lessons
-from bench.demo.examples import Concepts, Example, ExampleMaker, TokenText
+from bench.demo.examples import Example, ExampleMaker
 from bench.demo.muon import orthogonalise
-from bench.demo.network import Network, NetworkSizes
-from bench.demo.training import CURRICULUM, Trainer, learning_rate_at, stage_at
-from engine.demo.family import Family, Split, load_families
+from bench.demo.network import Network
+from bench.demo.training import CURRICULUM, Trainer, learning_rates_at, stage_at
+from engine.demo.family import Family, Split
 from engine.demo.sample import Sampler
-
-
-@pytest.fixture(scope="module")
-def families() -> tuple[Family, ...]:
-    """All of them."""
-    return load_families()
-
-
-@pytest.fixture(scope="module")
-def maker(planner: Planner, tokenizer: CheckpointTokenizer, families: tuple[Family, ...]) -> ExampleMaker:
-    """Lays samples out with the demo's tokenizer."""
-    return ExampleMaker(planner, Concepts(families), TokenText(tokenizer._template))
-
-
-@pytest.fixture(scope="module")
-def examples(maker: ExampleMaker, families: tuple[Family, ...]) -> list[Example]:
-    """Those of a hundred samples."""
-    sampler, random = Sampler(families, Split.TRAINED), Random(4)
-    return [example for _ in range(100) for example in maker.examples(random, sampler.sample(random))]
 
 
 def test_targets_are_labels_that_the_prompt_explains(examples: list[Example]) -> None:
@@ -90,8 +71,14 @@ def test_the_curriculum_gets_harder() -> None:
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
-    assert learning_rate_at(0.0, 0) < learning_rate_at(0.0, 1000) == 1.0
-    assert learning_rate_at(0.5, 1000) > learning_rate_at(0.9, 1000) > 0
+    """While sentences are learnt, and again while the rest is; what reads sentences then learns more slowly."""
+    end = CURRICULUM[0].until
+    reader, other = (list(rates) for rates in zip(*(learning_rates_at(n / 100, 1000) for n in range(100)), strict=True))
+    assert learning_rates_at(0.0, 0)[0] < learning_rates_at(0.0, 1000)[0] == 1.0
+    assert 0.1 < learning_rates_at(end - 0.01, 1000)[0] < 0.2
+    assert learning_rates_at(end, 1000) == (CURRICULUM[1].reader_rate, 1.0)
+    assert other[-1] < 0.05
+    assert all(0 < r <= o for r, o in zip(reader, other, strict=True))
 
 
 def test_muons_updates_have_one_scale() -> None:
@@ -105,21 +92,16 @@ def test_muons_updates_have_one_scale() -> None:
     assert values.max() < 1.5
 
 
-def trained(folder: Path, families: tuple[Family, ...], maker: ExampleMaker, stops: tuple[int, ...]) -> Network:
+def trained(
+    folder: Path,
+    families: tuple[Family, ...],
+    maker: ExampleMaker,
+    make_network: Callable[[], Network],
+    stops: tuple[int, ...],
+) -> Network:
     """A small network after runs that ended, or were interrupted, after so many rounds."""
     for stop in stops:
-        torch.manual_seed(1)
-        network = Network(
-            NetworkSizes(
-                vocabulary=maker.planner.tokenizer.vocabulary_size,
-                hidden=32,
-                layers=4,
-                heads=2,
-                kv_heads=1,
-                head=16,
-                mlp=32,
-            )
-        )
+        network = make_network()
         trainer = Trainer(network, families, maker, rounds=2)
         for line in trainer.run(folder, save_every_seconds=0.0):
             assert 0 <= line["accuracy"] <= 1
@@ -131,12 +113,16 @@ def trained(folder: Path, families: tuple[Family, ...], maker: ExampleMaker, sto
 
 
 def test_an_interrupted_run_goes_on(
-    tmp_path: Path, families: tuple[Family, ...], maker: ExampleMaker, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    families: tuple[Family, ...],
+    maker: ExampleMaker,
+    make_network: Callable[[], Network],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One that was stopped and started again ends with the weights of one that was not."""
     monkeypatch.setattr(training, "ROUND_STEPS", 4)
     monkeypatch.setattr(training, "SAMPLES_TOGETHER", 16)
-    whole = trained(tmp_path / "whole", families, maker, (2,))
-    resumed = trained(tmp_path / "resumed", families, maker, (1, 2))
+    whole = trained(tmp_path / "whole", families, maker, make_network, (2,))
+    resumed = trained(tmp_path / "resumed", families, maker, make_network, (1, 2))
     for name, parameter in whole.named_parameters():
         assert torch.allclose(parameter, resumed.get_parameter(name), atol=1e-6), name

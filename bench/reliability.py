@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -44,7 +45,7 @@ def best_temperature(loss: Callable[[float], float], low: float = 0.25, high: fl
             high = low * span
         else:
             low = high / span
-    return (low * high) ** 0.5
+    return math.sqrt(low * high)
 
 
 def _bin(group: Sequence[tuple[float, bool]]) -> Bin:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from bench.demo.reliability import best_temperature, calibration_error, reliability
+from bench.reliability import best_temperature, calibration_error, reliability
 
 
 def test_bins_hold_every_answer_once() -> None:
