@@ -80,7 +80,7 @@ def parse_check_request(body: Json) -> CheckRequest:
     request = parse_body(RubricCheckRequest, body)
     if request.state is not None:
         check_state(request.state)
-    return CheckRequest(asked=plan_request(request), state=request.state)
+    return CheckRequest(asked=plan_request(request), state=request.state, max_reads=request.policy.max_reads)
 
 
 def check_response(check: Check) -> RubricCheckResponse:

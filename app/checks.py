@@ -9,6 +9,7 @@ from app.admission import Admission
 from app.canvas.errors import PlanTooLarge, Problem, PromptTooLong, RubricRejected
 from app.canvas.inspection import Inspection, inspect
 from app.canvas.json import Json
+from app.canvas.policy import check_max_reads
 from app.canvas.prompt import state_text
 from app.lifecycle import Lifecycle
 from app.plans import PlanRequest, Plans
@@ -20,6 +21,7 @@ class CheckRequest:
 
     asked: PlanRequest
     state: Json = None
+    max_reads: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +44,9 @@ class Check:
 class CheckService:
     """Checks rubrics. One instance per application, made when the engine is up."""
 
-    def __init__(self, *, plans: Plans, admission: Admission, lifecycle: Lifecycle) -> None:
+    def __init__(self, *, plans: Plans, max_reads: int, admission: Admission, lifecycle: Lifecycle) -> None:
         self._plans = plans
+        self._max_reads = max_reads
         self._admission = admission
         self._lifecycle = lifecycle
 
@@ -54,6 +57,8 @@ class CheckService:
             NotServing, Overloaded: not now.
         """
         self._lifecycle.require_ready()
+        if problems := tuple(check_max_reads(request.max_reads, self._max_reads)):
+            return Check(problems=problems)
         with self._admission.permit():
             try:
                 plan = await self._plans.plan(request.asked)
@@ -67,8 +72,8 @@ class CheckService:
             if request.state is None:
                 return Check(inspection=inspection)
             try:
-                read = await self._plans.seed_read(plan, request.state, seed=0)
+                prompt = await self._plans.prompt(plan, request.state)
             except PromptTooLong as refusal:
                 return Check(problems=(refusal.problem,), inspection=inspection)
-            tokens = len(read.prompt_token_ids) - inspection.prompt_tokens
+            tokens = len(prompt) - inspection.prompt_tokens
             return Check(inspection=inspection, state=state_text(request.state), state_tokens=tokens)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import log
 
 from cachetools import LRUCache
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from app.canvas.decision import Answer, Outcome
+from app.canvas.policy import StopReason
 from engine.protocol import Fallback, ReadResult
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
@@ -47,6 +49,13 @@ class Metrics:
         self.entropy_nats = Histogram(
             "decide_entropy_nats", "Entropy of answers, in nats.", ["kind"], buckets=NATS, registry=registry
         )
+        self.label_mass = Histogram(
+            "decide_label_mass",
+            "Share of the vocabulary's probability that the labels had, where it was looked at.",
+            ["kind"],
+            buckets=SHARES,
+            registry=registry,
+        )
         self.outcomes = Counter("decide_outcomes", "Decisions, by outcome.", ["outcome"], registry=registry)
         self.stop_reasons = Counter("decide_stop_reasons", "Why reading stopped.", ["reason"], registry=registry)
         self.prompt_tokens = Counter("decide_prompt_tokens", "Prompt tokens of reads.", registry=registry)
@@ -60,7 +69,24 @@ class Metrics:
             self.reads.labels(path)
         for reason in Fallback:
             self.fallbacks.labels(reason.value)
+        for stop_reason in StopReason:
+            self.stop_reasons.labels(stop_reason.value)
         self._seen_steps: LRUCache[int, bool] = LRUCache(REMEMBERED_STEPS)
+
+    def observe_decision(
+        self,
+        *,
+        reads: int,
+        answers: Iterable[Answer],
+        outcome: Outcome,
+        stop_reason: StopReason,
+    ) -> None:
+        """Count a decision; its reads are counted as they are made."""
+        for answer in answers:
+            self.observe_answer(answer)
+        self.outcomes.labels(outcome.value).inc()
+        self.stop_reasons.labels(stop_reason.value).inc()
+        self.reads_per_decision.observe(reads)
 
     def observe_read(self, result: ReadResult) -> None:
         """Count the reads of a request and the engine steps they were the first to report."""
@@ -84,6 +110,8 @@ class Metrics:
         kind = answer.question.kind
         self.entropy.labels(kind).observe(answer.reading.entropy)
         self.entropy_nats.labels(kind).observe(answer.reading.entropy * log(len(answer.question.slot_options)))
+        if answer.pool.label_mass is not None:
+            self.label_mass.labels(kind).observe(answer.pool.label_mass)
 
     def exposition(self) -> bytes:
         """Ours and vLLM's own (`vllm:*`, on the client library's global registry), in the text format."""

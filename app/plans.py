@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cachetools import LRUCache
 
 from app.canvas.json import Json
-from app.canvas.plan import Layout, Order, Plan, Planner, SeededRead
+from app.canvas.plan import Layout, Order, Plan, Planner
 from app.canvas.prompt import state_text
 from app.offload import beside_the_loop
 
@@ -23,6 +23,7 @@ class PlanRequest:
     instructions: str | None = None
     layout: Layout = Layout.JOINT
     order: Order = Order.RUBRIC_FIRST
+    rotation: int = 0
 
 
 class Plans:
@@ -41,8 +42,7 @@ class Plans:
         Raises:
             RubricRejected, PromptTooLong, PlanTooLarge: it cannot be laid out.
         """
-        text = json.dumps([request.rubric, request.instructions, request.layout, request.order], ensure_ascii=False)
-        key = hashlib.sha256(text.encode()).digest()
+        key = _digest(request)
         if key not in self._kept:
             async with self._compiling:
                 # References make much of a short text, so its length does not say how long this takes.
@@ -51,14 +51,25 @@ class Plans:
                 return self._kept[key]
         return self._kept[key]
 
-    async def seed_read(self, plan: Plan, state: Json, seed: int | None) -> SeededRead:
-        """A state laid out under a plan.
+    async def prompt(self, plan: Plan, state: Json) -> tuple[int, ...]:
+        """A state laid out under a plan, in tokens.
 
         Raises:
             PromptTooLong: prompt and canvas do not fit the context.
         """
         text = state_text(state)
-        return await beside_the_loop(len(text), self.planner.seed_read, plan, text, seed)
+        return await beside_the_loop(len(text), self.planner.prompt, plan, text)
 
     def _compile(self, request: PlanRequest) -> Plan:
-        return self.planner.plan(request.rubric, request.instructions, layout=request.layout, order=request.order)
+        return self.planner.plan(
+            request.rubric,
+            request.instructions,
+            layout=request.layout,
+            order=request.order,
+            rotation=request.rotation,
+        )
+
+
+def _digest(request: PlanRequest) -> bytes:
+    asked = [request.rubric, request.instructions, request.layout, request.order, request.rotation]
+    return hashlib.sha256(json.dumps(asked, ensure_ascii=False).encode()).digest()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypedDict
 
+from app.canvas.question import Kind
 from app.checks import CheckService
 from app.decisions import DecisionService
 from app.lifecycle import Lifecycle
@@ -20,6 +22,7 @@ class Serving:
         self.checks: CheckService | None = None
         self.info: EngineInfo | None = None
         self.fingerprint: str | None = None
+        self.temperatures: Mapping[Kind, float] = {}
 
 
 class State(TypedDict):

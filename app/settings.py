@@ -12,6 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from app.canvas.policy import MOST_READS
+
 PREFIX = "DECIDE_"
 
 EngineName = Literal["vllm", "fake"]
@@ -95,13 +97,19 @@ class Settings:
     )
     block_size: int = _setting(32, _integer(16, 256), "tokens in a KV block; prefix-cache hits come in whole blocks")
     entropy_threshold: float = _setting(0.3, _number(0, 1), "answers above it are `uncertain`")
-    max_reads: int = _setting(1, _integer(1, 1), "reads of a decision; only 1 in this version")
+    max_reads: int = _setting(8, _integer(1, MOST_READS), "reads of a decision, at most; a request may ask for fewer")
+    label_mass_share: float = _setting(
+        0.01, _number(0, 1), "share of decisions that also tell how likely anything but a label was"
+    )
+    calibration: str | None = _setting(
+        None, _text, "file of temperatures per kind of question, as `python -m bench calibrate` writes it"
+    )
     fused_reads: int = _setting(1, _integer(0, 1), "prompt and canvas in one engine step; 0: vLLM's own two")
     bundle_tokens: int = _setting(
         2048, _integer(8, 65_536), "reads that share a prompt run together up to this many tokens behind it"
     )
     branch_tokens: int = _setting(
-        16_384, _integer(64, 1 << 20), "tokens that one request may have read behind its prompt, in all"
+        16_384, _integer(64, 1 << 20), "tokens that one read of a request may have behind its prompt, in all"
     )
     max_inflight: int = _setting(64, _integer(1, 10_000), "requests served at once; the next gets 429")
     deadline_seconds: float = _setting(30.0, _number(0.01, 3600), "a request not finished by then gets 504")

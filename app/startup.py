@@ -11,6 +11,7 @@ from collections.abc import Callable
 import psutil
 
 from app.admission import Admission
+from app.calibration import load_temperatures
 from app.canvas.errors import CanvasError, UnfitTokenizer
 from app.canvas.plan import Planner
 from app.canvas.site import RubricLimits
@@ -22,7 +23,7 @@ from app.lifecycle import Phase
 from app.logging import log
 from app.plans import PlanRequest, Plans
 from app.serving import State
-from app.settings import Settings
+from app.settings import BadSettings, Settings
 from app.tokenizer import CheckpointTokenizer
 from engine.checkpoint import Checkpoint, locate_checkpoint
 from engine.protocol import Engine, EngineDied, EngineError, EngineInfo
@@ -66,7 +67,8 @@ class Startup:
         except Exception as error:
             phase = lifecycle.phase
             # An operator reads here why it could not start. These messages are ours and quote no request.
-            reason = str(error) if isinstance(error, EngineError | CanvasError) else type(error).__name__
+            is_ours = isinstance(error, EngineError | CanvasError | BadSettings)
+            reason = str(error) if is_ours else type(error).__name__
             log(logging.ERROR, "engine failed", error=error, reason=reason, phase=phase.value)
             lifecycle.enter(Phase.FAILED)
             on_failure(phase)
@@ -75,9 +77,10 @@ class Startup:
         """Leave the service READY.
 
         Raises:
-            UnfitTokenizer, EngineStartFailed: it cannot be.
+            BadSettings, UnfitTokenizer, EngineStartFailed: it cannot be.
         """
-        settings = self._state["settings"]
+        settings, serving = self._state["settings"], self._state["serving"]
+        serving.temperatures = load_temperatures(settings.calibration, settings.model_name)
         checkpoint = await asyncio.to_thread(locate_checkpoint, settings.checkpoint, settings.revision)
         planner = await asyncio.to_thread(make_planner, settings, checkpoint)
         self._engine = self._engine_factory(engine_settings(settings, checkpoint))
@@ -94,7 +97,7 @@ class Startup:
             seconds=round(time.time() - psutil.Process().create_time(), 1),
             model=info.model,
             dtype=info.dtype,
-            fingerprint=fingerprint(info),
+            fingerprint=serving.fingerprint,
         )
         return self._engine
 
@@ -106,16 +109,24 @@ class Startup:
 
     def _serve(self, engine: Engine, planner: Planner, info: EngineInfo) -> DecisionService:
         settings, serving = self._state["settings"], self._state["serving"]
-        serving.info, serving.fingerprint = info, fingerprint(info)
+        serving.info, serving.fingerprint = info, fingerprint(info, serving.temperatures)
         plans = Plans(planner, settings.rubric_cache_entries)
         admission = Admission(settings.max_inflight)
         lifecycle = self._state["lifecycle"]
-        serving.checks = CheckService(plans=plans, admission=admission, lifecycle=lifecycle)
+        serving.checks = CheckService(
+            plans=plans, max_reads=settings.max_reads, admission=admission, lifecycle=lifecycle
+        )
         serving.service = DecisionService(
             engine=engine,
             plans=plans,
             model=ServedModel(name=info.model, fingerprint=serving.fingerprint),
-            defaults=Defaults(entropy_threshold=settings.entropy_threshold, deadline_seconds=settings.deadline_seconds),
+            defaults=Defaults(
+                entropy_threshold=settings.entropy_threshold,
+                max_reads=settings.max_reads,
+                deadline_seconds=settings.deadline_seconds,
+                label_mass_share=settings.label_mass_share,
+                temperatures=serving.temperatures,
+            ),
             admission=admission,
             lifecycle=lifecycle,
             metrics=self._state["metrics"],

@@ -17,6 +17,7 @@ from app.canvas.errors import Problem
 from app.canvas.json import Json, pointer
 from app.canvas.noise import MAX_SEED
 from app.canvas.plan import Layout, Order
+from app.canvas.policy import MOST_READS, Policy
 from app.decisions import Decision, DecisionRequest
 from app.errors import SchemaRejected
 from app.plans import PlanRequest
@@ -28,6 +29,7 @@ MESSAGES = {
     "string_type": "must be a string",
     "dict_type": "must be an object",
     "model_type": "must be an object",
+    "bool_type": "must be true or false",
     "int_type": "must be an integer",
     "int_from_float": "must be an integer",
     "float_type": "must be a number",
@@ -49,7 +51,7 @@ class PolicyRequest(Wire):
     """How to read. Each field has a server default."""
 
     entropy_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
-    max_reads: Annotated[int, Field(ge=1, le=1)] = 1
+    max_reads: Annotated[int, Field(ge=1, le=MOST_READS)] | None = None
     layout: Annotated[
         Literal["joint", "split", "isolated"],
         Field(description="All questions in one canvas; each in its own; each with nothing of the others in sight."),
@@ -58,7 +60,12 @@ class PolicyRequest(Wire):
         Literal["rubric_first", "state_first"],
         Field(description="What leads the prompt: requests that share it find it in the prefix cache."),
     ] = "rubric_first"
-    rotate_options: Literal[False] = False
+    rotate_options: Annotated[
+        bool,
+        Field(
+            description="Shows the options in another order in every round, so that what an order favours averages out."
+        ),
+    ] = False
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] | None = None
     deadline_ms: Annotated[int, Field(ge=1, le=3_600_000)] | None = None
 
@@ -94,10 +101,16 @@ class AnswerResponse(Wire):
     confidence: float
     margin: float
     expected: float | None = Field(None, description="Mean level; scores only.", exclude_if=lambda level: level is None)
-    std_error: float | None = None
-    agreement: float
+    std_error: float | None = Field(description="Standard error of the probability over reads; null with one read.")
+    agreement: Annotated[float, Field(description="Share of reads that say the same as all together.")]
     reads: int
-    label_mass: float | None = None
+    order_disagreement: float | None = Field(
+        description="Total variation between orders of the options; null unless they were rotated."
+    )
+    label_mass: float | None = Field(
+        description="Share of the vocabulary's probability that the labels had; null unless this was looked at."
+    )
+    temperature: Annotated[float, Field(description="What its logprobs were divided by; 1 is uncalibrated.")]
 
 
 class PolicyResponse(Wire):
@@ -105,7 +118,9 @@ class PolicyResponse(Wire):
 
     reads: int
     rounds: int
-    stop_reason: Literal["entropy", "max_reads"]
+    stop_reason: Literal["entropy", "max_reads", "deadline", "stable"]
+    entropy_threshold: Annotated[float, Field(description="Where neither the property nor the request says another.")]
+    max_reads: int
     max_entropy: float
     seeds: list[int]
 
@@ -173,6 +188,8 @@ def parse_decide_request(body: Json) -> DecisionRequest:
         state=request.state,
         asked=plan_request(request),
         entropy_threshold=policy.entropy_threshold,
+        max_reads=policy.max_reads,
+        rotates_options=policy.rotate_options,
         seed=policy.seed,
         deadline_seconds=None if policy.deadline_ms is None else policy.deadline_ms / 1000,
     )
@@ -217,30 +234,33 @@ def plan_request(request: AskRequest) -> PlanRequest:
 
 def decide_response(decision: Decision) -> DecideResponse:
     """A decision as its caller sees it."""
-    read = decision.read
+    results = decision.results
+    steps = [step for result in results for step in result.engine_steps]
     return DecideResponse(
         id=decision.id,
         model=decision.model.name,
         outcome="uncertain" if decision.outcome is Outcome.UNCERTAIN else "decided",
         decision=decision.value,
-        answers={answer.question.id: _answer_response(answer) for answer in decision.answers},
+        answers={answer.question.id: _answer_response(answer, decision.policy) for answer in decision.answers},
         policy=PolicyResponse(
-            reads=1,
-            rounds=1,
+            reads=len(decision.seeds),
+            rounds=decision.rounds,
             stop_reason=decision.stop_reason.value,
+            entropy_threshold=decision.policy.entropy_threshold,
+            max_reads=decision.policy.max_reads,
             max_entropy=max_entropy(decision.answers),
-            seeds=[decision.seed],
+            seeds=list(decision.seeds),
         ),
         usage=UsageResponse(
-            input_tokens=read.prompt_tokens,
-            cached_tokens=read.cached_tokens,
-            canvas_tokens=read.canvas_tokens,
-            engine_steps=len(read.engine_steps),
+            input_tokens=sum(result.prompt_tokens for result in results),
+            cached_tokens=sum(result.cached_tokens for result in results),
+            canvas_tokens=sum(result.canvas_tokens for result in results),
+            engine_steps=len(steps),
         ),
         timing=TimingResponse(
             total_ms=_milliseconds(decision.total_seconds),
-            queue_ms=_milliseconds(read.queue_seconds),
-            engine_ms=_milliseconds(sum(step.seconds for step in read.engine_steps)),
+            queue_ms=_milliseconds(sum(result.queue_seconds for result in results)),
+            engine_ms=_milliseconds(sum(step.seconds for step in steps)),
         ),
         fingerprint=decision.model.fingerprint,
     )
@@ -251,10 +271,10 @@ def problem_item(problem: Problem) -> ProblemItem:
     return ProblemItem(pointer=problem.pointer, code=problem.code, message=problem.message)
 
 
-def _answer_response(answer: Answer) -> AnswerResponse:
+def _answer_response(answer: Answer, policy: Policy) -> AnswerResponse:
     options, reading = answer.question.options, answer.reading
     return AnswerResponse(
-        value=None if answer.outcome is Outcome.SKIPPED else reading.value,
+        value=answer.value,
         outcome=answer.outcome.value,
         probability=reading.probability,
         probabilities={option.key: p for option, p in zip(options, reading.probabilities, strict=True)},
@@ -262,8 +282,12 @@ def _answer_response(answer: Answer) -> AnswerResponse:
         confidence=reading.confidence,
         margin=reading.margin,
         expected=reading.expected,
-        agreement=1.0,
-        reads=1,
+        std_error=answer.std_error,
+        agreement=answer.agreement,
+        reads=len(answer.pool.reads),
+        order_disagreement=answer.pool.order_disagreement,
+        label_mass=answer.pool.label_mass,
+        temperature=policy.temperature(answer.question.kind),
     )
 
 

@@ -7,6 +7,7 @@ import asyncio
 
 import bench
 from bench.bundles import BUNDLES
+from bench.calibrate import CALIBRATE
 from bench.command import Command, service_command
 from bench.demo.accuracy import ACCURACY
 from bench.demo.relabelling import RELABELLING
@@ -14,6 +15,9 @@ from bench.first_requests import measure_first_requests
 from bench.latency import LATENCY
 from bench.overhead import measure_overhead
 from bench.questions import measure_questions
+from bench.record import RECORD
+from bench.replay import REPLAY
+from bench.rereads import REREADS
 from bench.steps import STEPS
 
 COMMANDS: dict[str, Command] = {
@@ -25,6 +29,10 @@ COMMANDS: dict[str, Command] = {
     "steps": STEPS,
     "latency": LATENCY,
     "bundles": BUNDLES,
+    "rereads": REREADS,
+    "record": RECORD,
+    "replay": REPLAY,
+    "calibrate": CALIBRATE,
     "accuracy": ACCURACY,
     "relabelling": RELABELLING,
 }

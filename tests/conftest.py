@@ -82,7 +82,7 @@ def gemma_planner(gemma_tokenizer: CheckpointTokenizer) -> Planner:
 @pytest.fixture
 def settings() -> Settings:
     """Settings of a service over the fake engine."""
-    return Settings(engine="fake", max_inflight=4, deadline_seconds=2.0, body_limit_bytes=65_536)
+    return Settings(engine="fake", max_reads=1, max_inflight=4, deadline_seconds=2.0, body_limit_bytes=65_536)
 
 
 @pytest.fixture

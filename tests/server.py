@@ -103,15 +103,22 @@ class ServerProcess:
         except httpx.TransportError:
             return None
 
-    def decide(self, body: Any, **options: Any) -> httpx.Response:
-        """POST a JSON body to `/decide`."""
-        return httpx.post(f"{self.url}/decide", json=body, timeout=60, **options)
+    def decide(self, body: Any, *, max_reads: int | None = 1, **options: Any) -> httpx.Response:
+        """POST a JSON body to `/decide`; it asks for one read unless told, so that what is compared is one read."""
+        return httpx.post(f"{self.url}/decide", json=asking_for_reads(body, max_reads), timeout=60, **options)
 
     def stop(self, number: signal.Signals) -> int:
         """Send a signal and wait for the exit code."""
         self.family()
         self.running.send_signal(number)
         return self.running.wait(60)
+
+
+def asking_for_reads(body: Any, max_reads: int | None) -> Any:
+    """A body that asks for at most so many reads, unless it says itself how many; None: the server's own."""
+    if not isinstance(body, dict) or max_reads is None:
+        return body
+    return {**body, "policy": {"max_reads": max_reads, **body.get("policy", {})}}
 
 
 def _free_port() -> int:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
-from typing import TypeGuard
 
-from app.canvas.json import Json, JsonScalar, identity, to_text
+from app.canvas.json import JsonScalar, identity, to_text
 from app.canvas.levels import LEVEL_KEYWORDS, levels_of
-from app.canvas.option import NO, YES, Option, explain, make_option
+from app.canvas.option import NO, YES, Option, explain, is_scalar, make_option
 from app.canvas.site import Reader, Site
 
 LISTS = ("oneOf", "anyOf")
 # JSON knows six types, JSON Schema one more.
 MAX_TYPES = 7
-# Python cannot write integers of any length.
-LARGEST_INTEGER = 10**100
 OPTION_DESCRIPTIONS = "x-option-descriptions"
 JSON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -161,20 +157,6 @@ def described(options: Sequence[Option], site: Site, reader: Reader) -> list[Opt
             return list(options)
         reader.count_chars(place, text)
     return [explain(option, texts.get(option.key, "")) for option in options]
-
-
-def is_scalar(value: Json) -> TypeGuard[JsonScalar]:
-    """Whether a value may be an option: string, number, boolean or null."""
-    if isinstance(value, float):
-        return isfinite(value)
-    return value is None or isinstance(value, str) or (isinstance(value, int) and abs(value) <= LARGEST_INTEGER)
-
-
-def find_option(options: Sequence[Option], value: Json) -> Option | None:
-    """The option of that value, if there is one."""
-    if not is_scalar(value):
-        return None
-    return next((option for option in options if identity(option.value) == identity(value)), None)
 
 
 def check_options(options: Sequence[Option], site: Site, reader: Reader, least: int, most: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -36,6 +36,11 @@ class PlannedBranch:
     canvas: CanvasTemplate
     slots: tuple[Slot, ...]
 
+    @property
+    def tokens(self) -> int:
+        """What it adds to the shared prompt."""
+        return len(self.suffix_token_ids) + self.canvas.width
+
 
 def plan_branches(
     canvases: Sequence[CanvasTemplate],
@@ -60,15 +65,15 @@ def plan_branches(
 def collect(
     branches: Sequence[PlannedBranch],
     branch_logprobs: Sequence[Sequence[Sequence[float]]],
-    sizes: Sequence[tuple[int, int]],
-) -> tuple[tuple[tuple[float, ...], ...], ...]:
+    sizes: Mapping[int, tuple[int, int]],
+) -> dict[int, tuple[tuple[float, ...], ...]]:
     """The logprobs of each question's lines over their options; `sizes` are the lines and options of each question."""
-    found = [[[0.0] * options for _ in range(lines)] for lines, options in sizes]
+    found = {index: [[0.0] * options for _ in range(lines)] for index, (lines, options) in sizes.items()}
     for branch, logprobs in zip(branches, branch_logprobs, strict=True):
         for slot, values in zip(branch.slots, logprobs, strict=True):
             for option, value in zip(slot.options, values, strict=True):
                 found[slot.question][slot.line][option] = value
-    return tuple(tuple(map(tuple, lines)) for lines in found)
+    return {index: tuple(map(tuple, lines)) for index, lines in found.items()}
 
 
 def _parts(labels: Sequence[Sequence[Label]]) -> list[frozenset[int]]:

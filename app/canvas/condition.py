@@ -13,9 +13,10 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
-from app.canvas.alternatives import JSON_TYPES, MAX_TYPES, is_scalar
+from app.canvas.alternatives import JSON_TYPES, MAX_TYPES
 from app.canvas.json import Json
 from app.canvas.keyword import CONSTRAINING
+from app.canvas.option import is_scalar
 from app.canvas.site import Path, Reader, Site
 
 Names = tuple[str, ...]

@@ -58,3 +58,28 @@ def score_confidence(probabilities: Distribution) -> float:
     spread = math.fsum(p * abs(i - mode) for i, p in enumerate(probabilities))
     uniform_spread = math.fsum(abs(i - (n - 1) / 2) for i in range(n)) / n
     return max(0.0, 1.0 - spread / uniform_spread)
+
+
+def mean(distributions: Sequence[Distribution], weights: Sequence[float]) -> Distribution:
+    """The mean of distributions over the same options, each with its weight; weights sum to 1."""
+    columns = zip(*distributions, strict=True)
+    return tuple(math.fsum(w * p for w, p in zip(weights, column, strict=True)) for column in columns)
+
+
+def total_variation(one: Distribution, other: Distribution) -> float:
+    """How far two distributions over the same options are apart, 0 to 1: half the sum of differences."""
+    return math.fsum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2
+
+
+def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
+    """The standard error of the mean of groups' means, each value having the same noise; of one group s / sqrt(n).
+
+    What the groups differ by is not noise: only how values differ from their own group's mean is (stratified sampling:
+    Cochran, Sampling Techniques, 3rd edition, section 5.4). None if no group has two values, which says nothing of it.
+    """
+    freedom = sum(len(group) - 1 for group in groups)
+    if not freedom:
+        return None
+    middles = [math.fsum(group) / len(group) for group in groups]
+    squares = math.fsum((value - middle) ** 2 for group, middle in zip(groups, middles, strict=True) for value in group)
+    return math.sqrt(squares / freedom * math.fsum(1 / len(group) for group in groups)) / len(groups)

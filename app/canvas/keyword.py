@@ -19,15 +19,25 @@ CONSTRAINING = frozenset(
     }
 )
 
+# What a property demands of its answer.
+ENTROPY_THRESHOLD, MIN_PROBABILITY, ON_UNCERTAIN = "x-entropy-threshold", "x-min-probability", "x-on-uncertain"
+DEMANDS = frozenset({ENTROPY_THRESHOLD, MIN_PROBABILITY, ON_UNCERTAIN})
+
 # Every keyword that only says something. Any other is ignored too, as JSON Schema has it, but may be a misspelt one.
-ANNOTATIONS = frozenset(
-    {
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format"),
-        *("contentEncoding", "contentMediaType", "contentSchema"),
-        *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$comment", "$vocabulary"),
-        *("$defs", "definitions", "discriminator", "x-option-descriptions"),
-    }
+ANNOTATIONS = (
+    frozenset(
+        {
+            *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format"),
+            *("contentEncoding", "contentMediaType", "contentSchema"),
+            *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$comment", "$vocabulary"),
+            *("$defs", "definitions", "discriminator", "x-option-descriptions"),
+        }
+    )
+    | DEMANDS
 )
+
+# Anybody may have keywords that start with "x-"; one that starts so is meant for us, and misspelt if it is not above.
+OURS = ("x-opt", "x-entropy", "x-min-", "x-on-")
 
 # Where a reference may point.
 DEFINITIONS = ("$defs", "definitions")

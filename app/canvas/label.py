@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from app.canvas.errors import UnfitTokenizer
+from app.canvas.option import Option
 from app.canvas.tokenizer import Tokenizer
 
 # One for each option that a question may have.
@@ -41,6 +42,18 @@ class Label:
 def option_line(label: str, text: str) -> str:
     """The prompt's line for one option."""
     return f"- {label} = {text}\n"
+
+
+def option_lines(labels: Sequence[Label], options: Sequence[Option], rotation: int = 0) -> str:
+    """The prompt's lines for the options of a slot, from one of them on, and round."""
+    lines = [option_line(label.text, option.text) for label, option in zip(labels, options, strict=True)]
+    first = rotation % len(lines)
+    return "".join((*lines[first:], *lines[:first]))
+
+
+def rotate_labels(labels: Sequence[Label], rotation: int) -> tuple[Label, ...]:
+    """The labels of a slot's options such that the first label goes to a later option, and so on round."""
+    return tuple(labels[(index - rotation) % len(labels)] for index in range(len(labels)))
 
 
 def answer_line(number: int, label: str) -> str:

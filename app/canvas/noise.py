@@ -21,7 +21,20 @@ def draw_noise(seed: int, count: int, vocabulary_size: int) -> tuple[int, ...]:
     return tuple(int(draw) % vocabulary_size for draw in stream)
 
 
+def read_seed(seed: int, number: int) -> int:
+    """The seed of one read of a decision, counted from 0: the decision's own seed, then one derived from it."""
+    return seed if number == 0 else _below_max(f"{seed} {number}".encode())
+
+
+def is_sampled(seed: int, share: float) -> bool:
+    """Whether a decision is among that share of all: chosen by its seed, so that a repeated request is the same one."""
+    return _below_max(f"{seed} sampled".encode()) < share * MAX_SEED
+
+
 def seed_of(prompt_token_ids: Sequence[int]) -> int:
     """The default seed: derived from the prompt, so that a repeated request is the same request."""
-    digest = hashlib.sha256(np.asarray(prompt_token_ids, dtype="<i8").tobytes()).digest()
-    return int.from_bytes(digest[:8], "big") & MAX_SEED
+    return _below_max(np.asarray(prompt_token_ids, dtype="<i8").tobytes())
+
+
+def _below_max(text: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") & MAX_SEED

@@ -18,7 +18,14 @@ from app.canvas.json import Json, sentences
 from app.canvas.kinds.boolean import Presence
 from app.canvas.nullable import with_plain_type, without_null
 from app.canvas.option import NO, YES
-from app.canvas.property import is_constant, parse_constant, parse_question, text_of, within
+from app.canvas.property import (
+    is_constant,
+    parse_constant,
+    parse_question,
+    text_of,
+    with_demands,
+    within,
+)
 from app.canvas.site import Path, Reader, Site
 
 CLOSING = ("additionalProperties", "unevaluatedProperties")
@@ -225,7 +232,8 @@ class ObjectCompiler:
         else:
             self._reader.count_chars(work.place, work.part.around.text)
             asked = sentences(within(work.part.around.text, own), Presence.default_text)
-            self._declare(work, Presence(path=work.names, text=asked, options=(YES, NO), own_text=own))
+            question = Presence(path=work.names, text=asked, options=(YES, NO), own_text=own)
+            self._declare(work, with_demands(question, core, self._reader))
             work.into[work.name] = {"anyOf": [into, {"type": "null"}]}
         return self._whole(core, work.names, text, into, has_null_type=isinstance(site.schema.get("type"), list))
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
+from typing import TypeGuard
 
-from app.canvas.json import JsonScalar, one_line, to_text
+from app.canvas.json import Json, JsonScalar, identity, one_line, to_text
+
+# Python cannot write integers of any length.
+LARGEST_INTEGER = 10**100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,20 @@ def explain(option: Option, description: str) -> Option:
     """The option with a description after its text."""
     details = one_line(description)
     return replace(option, text=f"{option.text}: {details}") if details else option
+
+
+def is_scalar(value: Json) -> TypeGuard[JsonScalar]:
+    """Whether a value may be an option: string, number, boolean or null."""
+    if isinstance(value, float):
+        return isfinite(value)
+    return value is None or isinstance(value, str) or (isinstance(value, int) and abs(value) <= LARGEST_INTEGER)
+
+
+def find_option(options: Sequence[Option], value: Json) -> Option | None:
+    """The option of that value, if there is one."""
+    if not is_scalar(value):
+        return None
+    return next((option for option in options if identity(option.value) == identity(value)), None)
 
 
 def _shown(value: JsonScalar) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import repeat
+from math import lcm
+from typing import TypeVar
 
 from jsonschema import Draft202012Validator
 
@@ -14,7 +16,7 @@ from app.canvas.branch import PlannedBranch, collect, plan_branches
 from app.canvas.condition import make_validator
 from app.canvas.errors import PlanTooLarge, PromptTooLong
 from app.canvas.json import Json
-from app.canvas.label import Label, assign_labels, find_labels
+from app.canvas.label import Label, assign_labels, find_labels, rotate_labels
 from app.canvas.layout import fill_canvases
 from app.canvas.noise import seed_of
 from app.canvas.prompt import (
@@ -33,8 +35,11 @@ from app.canvas.tokenizer import Tokenizer
 
 # The widest line: no rubric of the language has more.
 LAST_LINE = 64 * 255
-# Per question, per line, the logprob of each option.
-QuestionLogprobs = tuple[tuple[tuple[float, ...], ...], ...]
+T = TypeVar("T")
+# Of one question, per line, the logprob of each option.
+LineLogprobs = tuple[tuple[float, ...], ...]
+# Per question.
+QuestionLogprobs = tuple[LineLogprobs, ...]
 
 
 class Layout(StrEnum):
@@ -62,6 +67,7 @@ class Plan:
     Attributes:
         labels: per question, the label of each of `slot_options`.
         frame: the prompt but for the state.
+        layout: which questions share a canvas.
         branches: what is read, one engine step where they fit.
         validator: checks decisions against what was understood of the rubric.
     """
@@ -69,6 +75,7 @@ class Plan:
     rubric: Rubric
     labels: tuple[tuple[Label, ...], ...]
     frame: PromptFrame
+    layout: Layout
     branches: tuple[PlannedBranch, ...]
     validator: Draft202012Validator
 
@@ -83,23 +90,54 @@ class Plan:
         return any(len(slot.options) < len(self.labels[slot.question]) for b in self.branches for slot in b.slots)
 
     @cached_property
+    def orders(self) -> int:
+        """After so many rotations every question's options are in their first order again."""
+        return lcm(*(len(question.slot_options) for question in self.questions))
+
+    @cached_property
     def widest_tokens(self) -> int:
         """What the largest branch adds to the shared prompt."""
-        return max(len(branch.suffix_token_ids) + branch.canvas.width for branch in self.branches)
+        return max(branch.tokens for branch in self.branches)
+
+    def branches_of(self, questions: Collection[int]) -> tuple[PlannedBranch, ...]:
+        """The branches that read these questions; where questions share canvases, all, for they were read together."""
+        if self.layout is Layout.JOINT:
+            return self.branches
+        return tuple(branch for branch in self.branches if branch.slots[0].question in questions)
 
     def collect(self, branch_logprobs: Sequence[Sequence[Sequence[float]]]) -> QuestionLogprobs:
         """What the engine reports per branch, per question."""
-        sizes = [(question.lines, len(question.slot_options)) for question in self.questions]
-        return collect(self.branches, branch_logprobs, sizes)
+        return tuple(self.collect_some(self.branches, branch_logprobs).values())
+
+    def collect_some(
+        self, branches: Sequence[PlannedBranch], branch_logprobs: Sequence[Sequence[Sequence[float]]]
+    ) -> dict[int, LineLogprobs]:
+        """What the engine reports of some branches, by the questions that they read, in order."""
+        read = sorted({slot.question for branch in branches for slot in branch.slots})
+        sizes = {index: (self.questions[index].lines, len(self.questions[index].slot_options)) for index in read}
+        return collect(branches, branch_logprobs, sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededRead:
-    """A prompt and the canvases behind it, with their noise, ready to be read."""
+    """A prompt and the canvases behind it, with their noise, ready to be read.
+
+    Attributes:
+        branches: what is read, of the first seed, then of the next.
+        canvases: of each branch.
+        seeds: of each draw.
+    """
 
     prompt_token_ids: tuple[int, ...]
+    branches: tuple[PlannedBranch, ...]
     canvases: tuple[tuple[int, ...], ...]
-    seed: int
+    seeds: tuple[int, ...]
+
+    def by_seed(self, branch_logprobs: Sequence[T]) -> Iterator[tuple[Sequence[PlannedBranch], Sequence[T]]]:
+        """What was read of each seed: the branches, and what the engine reports of them."""
+        size = len(self.branches) // len(self.seeds)
+        for start in range(0, len(self.branches), size):
+            yield self.branches[start : start + size], branch_logprobs[start : start + size]
 
 
 @dataclass(frozen=True)
@@ -149,8 +187,9 @@ class Planner:
         *,
         layout: Layout = Layout.JOINT,
         order: Order = Order.RUBRIC_FIRST,
+        rotation: int = 0,
     ) -> Plan:
-        """Understand and lay out a rubric.
+        """Understand and lay out a rubric; the first label stands for the first option, or for one so far behind it.
 
         Raises:
             RubricRejected: with every problem.
@@ -158,8 +197,8 @@ class Planner:
             PlanTooLarge: it takes too much reading.
         """
         rubric = compile_rubric(schema, self.limits)
-        labels = self._labels(rubric.questions, layout)
-        frame = self._frame(rubric, labels, preface_text(instructions, rubric.description), layout, order)
+        labels = tuple(rotate_labels(own, rotation) for own in self._labels(rubric.questions, layout))
+        frame = self._frame(rubric, labels, preface_text(instructions, rubric.description), layout, order, rotation)
         # Ahead of the canvases: there is no end to what a rubric without a fitting prompt might ask for.
         longest_suffix = max(map(len, frame.suffixes), default=0)
         self._check_length("/rubric", len(frame.around(())) + longest_suffix)
@@ -168,6 +207,7 @@ class Planner:
             rubric=rubric,
             labels=labels,
             frame=frame,
+            layout=layout,
             branches=branches,
             validator=make_validator(rubric.schema),
         )
@@ -175,9 +215,16 @@ class Planner:
         return plan
 
     def seed_read(self, plan: Plan, state_text: str, seed: int | None) -> SeededRead:
-        """Lay a state's text out under a plan and draw the noise of its canvases.
+        """Lay a state's text out under a plan and draw the noise of its canvases once.
 
-        Every canvas draws from the start of the seed's stream: what is read beside it does not move its noise.
+        Raises:
+            PromptTooLong: prompt and canvas do not fit the context.
+        """
+        prompt = self.prompt(plan, state_text)
+        return self.draw(plan.branches, prompt, (seed_of(prompt) if seed is None else seed,))
+
+    def prompt(self, plan: Plan, state_text: str) -> tuple[int, ...]:
+        """The prompt of a state's text under a plan, in tokens.
 
         Raises:
             PromptTooLong: prompt and canvas do not fit the context.
@@ -186,9 +233,22 @@ class Planner:
         self._check_length("/state", len(state_text) // self.tokenizer.longest_token_bytes)
         prompt = plan.frame.around(self.tokenizer.encode(state_text))
         self._check_length("/state", len(prompt) + plan.widest_tokens)
-        seed = seed_of(prompt) if seed is None else seed
-        canvases = (branch.canvas.with_noise(seed, self.tokenizer.vocabulary_size) for branch in plan.branches)
-        return SeededRead(prompt_token_ids=prompt, canvases=tuple(canvases), seed=seed)
+        return prompt
+
+    def draw(
+        self, branches: Sequence[PlannedBranch], prompt_token_ids: tuple[int, ...], seeds: Sequence[int]
+    ) -> SeededRead:
+        """Draw the noise of these branches, once per seed.
+
+        Every canvas draws from the start of the seed's stream: what is read beside it does not move its noise.
+        """
+        size = self.tokenizer.vocabulary_size
+        return SeededRead(
+            prompt_token_ids=prompt_token_ids,
+            branches=(*branches,) * len(seeds),
+            canvases=tuple(branch.canvas.with_noise(seed, size) for seed in seeds for branch in branches),
+            seeds=tuple(seeds),
+        )
 
     def _labels(self, questions: Sequence[Question], layout: Layout) -> tuple[tuple[Label, ...], ...]:
         counts = [len(question.slot_options) for question in questions]
@@ -197,18 +257,24 @@ class Planner:
         return assign_labels(self.alphabet, counts)
 
     def _frame(
-        self, rubric: Rubric, labels: Sequence[Sequence[Label]], preface: str, layout: Layout, order: Order
+        self,
+        rubric: Rubric,
+        labels: Sequence[Sequence[Label]],
+        preface: str,
+        layout: Layout,
+        order: Order,
+        rotation: int,
     ) -> PromptFrame:
         if layout is Layout.ISOLATED:
             alone = zip(rubric.questions, labels, strict=True)
-            texts = [questions_text([question], [own]) for question, own in alone]
+            texts = [questions_text([question], [own], rotation) for question, own in alone]
             is_state_first = order is Order.STATE_FIRST
             repeated_chars = len(texts) * len(preface) if is_state_first else 0
             if repeated_chars > self.max_branch_tokens * self.tokenizer.longest_token_bytes:
                 raise PlanTooLarge(self.max_branch_tokens)
             return isolated(self.tokenizer, preface, texts, is_state_first=is_state_first)
         lay = state_first if order is Order.STATE_FIRST else rubric_first
-        return lay(self.tokenizer, preface, questions_text(rubric.questions, labels))
+        return lay(self.tokenizer, preface, questions_text(rubric.questions, labels, rotation))
 
     def _branches(
         self, questions: Sequence[Question], labels: Sequence[Sequence[Label]], frame: PromptFrame, layout: Layout
@@ -225,7 +291,7 @@ class Planner:
         """The branches, as long as they are not too many: isolated questions repeat what stands around them."""
         tokens = 0
         for branch in branches:
-            tokens += len(branch.suffix_token_ids) + branch.canvas.width
+            tokens += branch.tokens
             if tokens > self.max_branch_tokens:
                 raise PlanTooLarge(self.max_branch_tokens)
             yield branch

@@ -70,10 +70,10 @@ def first_lines(questions: Sequence[Question]) -> tuple[int, ...]:
     return tuple(accumulate((question.lines for question in questions), initial=1))[:-1]
 
 
-def questions_text(questions: Sequence[Question], labels: Sequence[Sequence[Label]]) -> str:
-    """The numbered questions with their labelled options."""
+def questions_text(questions: Sequence[Question], labels: Sequence[Sequence[Label]], rotation: int = 0) -> str:
+    """The numbered questions with their labelled options, each question's from one of them on, and round."""
     asked = zip(questions, first_lines(questions), labels, strict=True)
-    return "\n".join(question.prompt(number, own_labels) for question, number, own_labels in asked).rstrip()
+    return "\n".join(question.prompt(number, own_labels, rotation) for question, number, own_labels in asked).rstrip()
 
 
 def state_text(state: Json) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.canvas.alternatives import find_option, is_scalar, options_of
+from app.canvas.alternatives import options_of
+from app.canvas.demands import NotAnOption, read_demands
 from app.canvas.field import Constant
 from app.canvas.json import one_line, sentences, to_text
+from app.canvas.keyword import ON_UNCERTAIN
 from app.canvas.kinds import KINDS
+from app.canvas.option import find_option, is_scalar
 from app.canvas.question import Question
 from app.canvas.site import Reader, Site
 
@@ -51,7 +54,18 @@ def parse_question(site: Site, core: Site, reader: Reader, names: tuple[str, ...
     if core is not site and not kind.asks_null:
         reader.remark(site.path, "null_not_asked", "null is never the answer here")
     text = sentences(question.text, hints)
-    return replace(question, text=text, own_text=own)
+    return with_demands(replace(question, text=text, own_text=own), core, reader)
+
+
+def with_demands(question: Question, site: Site, reader: Reader) -> Question:
+    """The question with what its property demands of an answer."""
+    demands = read_demands(site, reader)
+    if site.has(ON_UNCERTAIN):
+        try:
+            demands = replace(demands, stand_in=(question.standing_in(reader.use(site, ON_UNCERTAIN)),))
+        except NotAnOption:
+            reader.complain(site.at(ON_UNCERTAIN), "bad_demand", "must be what the property may hold")
+    return replace(question, demands=demands)
 
 
 def _examples(site: Site, question: Question, reader: Reader) -> str:

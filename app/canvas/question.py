@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Self
 
+from app.canvas.demands import NO_DEMANDS, Demands, NotAnOption
 from app.canvas.distribution import Distribution, choice_confidence, entropy, margin
 from app.canvas.json import Json, escape
-from app.canvas.label import Label, option_line
-from app.canvas.option import Option
+from app.canvas.label import Label, option_lines
+from app.canvas.option import Option, find_option
 from app.canvas.site import Reader, Site
 
 
@@ -34,6 +35,7 @@ class Reading:
         probabilities: of every option, in the rubric's order; a selection's do not sum to 1.
         entropy: normalised, 0 to 1; a selection's is that of its least sure option, as are confidence and margin.
         confidence, margin: see `app.canvas.distribution`.
+        cell: where `probability` stands: a line, and an option of its slot.
         expected: for scores the mean level, else None.
     """
 
@@ -43,6 +45,7 @@ class Reading:
     entropy: float
     confidence: float
     margin: float
+    cell: tuple[int, int]
     expected: float | None = None
 
 
@@ -57,6 +60,7 @@ class Question:
         options: in the rubric's order.
         own_text: what the rubric says of the question itself; if nothing, `text` says `default_text`.
         asks_null: whether null, where it is admitted, is another option; if not, it is never the answer.
+        demands: what its answer has to be to be decided.
     """
 
     kind: ClassVar[Kind]
@@ -67,6 +71,7 @@ class Question:
     text: str
     options: tuple[Option, ...]
     own_text: str = ""
+    demands: Demands = NO_DEMANDS
 
     @property
     def id(self) -> str:
@@ -88,15 +93,19 @@ class Question:
         """What a decision may hold here, as JSON Schema: exactly what `answer` can return."""
         return {"enum": [option.value for option in self.options]}
 
-    def prompt(self, number: int, labels: Sequence[Label]) -> str:
-        """What the prompt shows, its first line of the canvas being that `number`."""
-        listed = (option_line(label.text, option.text) for label, option in zip(labels, self.options, strict=True))
-        return f"{number}. {self.text}\n" + "".join(listed)
+    def prompt(self, number: int, labels: Sequence[Label], rotation: int = 0) -> str:
+        """What the prompt shows, its first line of the canvas being that `number`; options from one of them on."""
+        return f"{number}. {self.text}\n" + option_lines(labels, self.options, rotation)
+
+    def choose(self, distributions: Sequence[Distribution]) -> tuple[int, ...]:
+        """The options that the value of `answer` holds, by index."""
+        (distribution,) = distributions
+        return (distribution.index(max(distribution)),)
 
     def answer(self, distributions: Sequence[Distribution]) -> Reading:
         """The answer, from one distribution over `slot_options` per line: the likeliest option, the first of equals."""
         (distribution,) = distributions
-        likeliest = distribution.index(max(distribution))
+        (likeliest,) = self.choose(distributions)
         return Reading(
             value=self.options[likeliest].value,
             probability=distribution[likeliest],
@@ -104,7 +113,19 @@ class Question:
             entropy=entropy(distribution),
             confidence=choice_confidence(distribution),
             margin=margin(distribution),
+            cell=(0, likeliest),
         )
+
+    def standing_in(self, value: Json) -> Json:
+        """What `answer` would call a value that is to stand in the decision when the answer is uncertain.
+
+        Raises:
+            NotAnOption: `answer` cannot return it.
+        """
+        option = find_option(self.options, value)
+        if option is None:
+            raise NotAnOption
+        return option.value
 
     def decided(self, value: Json) -> Json:
         """What the decision holds for a value of `answer`."""

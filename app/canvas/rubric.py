@@ -65,6 +65,7 @@ def _compile(schema: Json, reader: Reader) -> Rubric | None:
         return None
     fields, understood = ObjectCompiler(reader).compile(root)
     description = reader.text(root, "description")
+    reader.remark_on_unused_demands()
     rubric = Rubric(
         description=description, fields=fields, remarks=reader.remarks, nodes=reader.nodes, schema=understood
     )

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from app.canvas.errors import Problem, RubricRejected
 from app.canvas.json import Json, one_line, pointer, sentences
-from app.canvas.keyword import ANNOTATIONS, CONSTRAINING, DEFINITIONS
+from app.canvas.keyword import ANNOTATIONS, CONSTRAINING, DEFINITIONS, DEMANDS, OURS
 
 Path = tuple[str | int, ...]
 
@@ -111,6 +111,7 @@ class Reader:
         self.complaints = 0
         self._problems = _Notes()
         self._remarks = _Notes()
+        self._unused_demands: dict[Path, None] = {}
         self._root = root
         self.nodes = 0
         self._chars = 0
@@ -140,6 +141,16 @@ class Reader:
         self._problems.add(path, code, message)
         if self._problems.is_full or self.complaints >= MAX_COMPLAINTS:
             self.give_up(ROOT, "too_many_problems", "has more problems than are listed")
+
+    def use(self, site: Site, keyword: str) -> Json:
+        """The value of a demand, which then has been looked at."""
+        self._unused_demands.pop(site.at(keyword), None)
+        return site.schema[keyword]
+
+    def remark_on_unused_demands(self) -> None:
+        """Demands that were not looked at stand where nothing is asked."""
+        for path in self._unused_demands:
+            self.remark(path, "demand_not_used", "nothing is asked here, so no answer is held to this")
 
     def give_up(self, path: Path, code: str, message: str) -> None:
         """Stop here.
@@ -192,8 +203,10 @@ class Reader:
             if "$id" in value and path != ROOT:
                 self._refuse_id(path)
             for keyword in sorted(value.keys() - CONSTRAINING - ANNOTATIONS):
-                if not keyword.startswith("x-") or keyword.startswith("x-opt"):
+                if not keyword.startswith("x-") or keyword.startswith(OURS):
                     self.remark((*path, keyword), "ignored_keyword", "JSON Schema has no such keyword: it is ignored")
+            for keyword in value.keys() & DEMANDS:
+                self._unused_demands[*path, keyword] = None
             if not _is_reference(value):
                 schema = {**value, **annotations, **self.both_descriptions(annotations, value)}
                 return Site(schema=schema, path=path, depth=depth, chain=chain, places=places)

@@ -8,6 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
+from app.canvas.prompt import PROMPT_LAYOUT_VERSION
+from app.canvas.question import Kind
 from app.lifecycle import Lifecycle
 from app.serving import Serving
 from app.settings import Settings
@@ -27,12 +29,15 @@ async def health(request: Request) -> JSONResponse:
     body: dict[str, Any] = {"phase": lifecycle.phase.value}
     serving: Serving = request.state.serving
     if serving.info is not None:
-        body |= asdict(serving.info) | {"fingerprint": serving.fingerprint}
+        body |= asdict(serving.info)
         del body["checkpoint_digest"], body["vocabulary_size"]
+        body["prompt_layout_version"] = PROMPT_LAYOUT_VERSION
+        body["temperatures"] = {kind.value: serving.temperatures.get(kind, 1.0) for kind in Kind}
+        body["fingerprint"] = serving.fingerprint
     body["limits"] = _limits(request.state.settings)
     return JSONResponse(body, status_code=200 if lifecycle.is_ready else 503)
 
 
 def _limits(settings: Settings) -> dict[str, float]:
-    names = ("max_inflight", "deadline_seconds", "body_limit_bytes", "max_num_seqs", "max_batched_tokens")
+    names = ("max_inflight", "max_reads", "deadline_seconds", "body_limit_bytes", "max_num_seqs", "max_batched_tokens")
     return {name: getattr(settings, name) for name in names}

@@ -10,9 +10,10 @@ from random import Random
 
 from bench.client import connect
 from bench.command import Command, positive
-from bench.demo.answered import Answered, ask_all
+from bench.demo.answered import Answered, answer_all
 from bench.demo.labelled import foreign, from_file, held_out
 from bench.reliability import Bin, calibration_error, reliability
+from bench.reliability_plot import plot_reliability
 from bench.table import render_table
 from engine.demo.family import Split, load_families
 
@@ -26,15 +27,19 @@ async def measure_accuracy(arguments: Namespace) -> str:
     natural = list(from_file(arguments.by_hand))
     random = Random(0)  # noqa: S311 - to be repeatable, not secret
     async with connect(arguments.url) as client:
-        answered = await ask_all(client, known)
-        by_hand = await ask_all(client, natural)
-        permuted = await ask_all(client, [request.permuted(random) for request in known])
-        elsewhere = await ask_all(client, list(foreign(families, FOREIGN_MESSAGES)))
+        answered = await answer_all(client, known)
+        once = await answer_all(client, [request.read_once() for request in known])
+        by_hand = await answer_all(client, natural)
+        permuted = await answer_all(client, [request.permuted(random) for request in known])
+        elsewhere = await answer_all(client, list(foreign(families, FOREIGN_MESSAGES)))
+    if arguments.plot:
+        plot_reliability({"held-out patterns": _bins(answered)}, arguments.plot)
     return "\n\n".join(
         (
             _summary(answered, by_hand),
             _families(answered),
             _reliability(answered),
+            _reread(once, answered),
             _permuted(answered, permuted),
             _foreign(elsewhere),
         )
@@ -72,6 +77,17 @@ def _reliability(answered: Sequence[Answered]) -> str:
     return render_table("Reliability", ("mean probability", "n", "accuracy"), rows)
 
 
+def _reread(once: Sequence[Answered], again: Sequence[Answered]) -> str:
+    """Whether reading again makes answers better that are uncertain after one read."""
+    pairs = [(one, other) for one, other in zip(once, again, strict=True) if one.is_uncertain]
+    rows = []
+    if pairs:
+        first, last = zip(*pairs, strict=True)
+        rows = [(len(pairs), f"{accuracy(first):.4f}", f"{accuracy(last):.4f}", f"{1 - _uncertain(last):.3f}")]
+    header = ("uncertain after one read", "accuracy of that read", "of all reads", "decided in the end")
+    return render_table("Reading again", header, rows)
+
+
 def _permuted(answered: Sequence[Answered], permuted: Sequence[Answered]) -> str:
     flips = sum(one.meaning != other.meaning for one, other in zip(answered, permuted, strict=True))
     rows = [(f"{accuracy(answered):.4f}", f"{accuracy(permuted):.4f}", f"{flips / len(answered):.4f}")]
@@ -106,6 +122,7 @@ def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="of the service (default %(default)s)")
     parser.add_argument("--questions", type=positive, default=QUESTIONS, help="at least so many held-out ones")
     parser.add_argument("--by-hand", type=Path, default=Path("tests/demo/natural_messages.json"), help="JSON file")
+    parser.add_argument("--plot", type=Path, help="PNG file to write the reliability to")
 
 
 ACCURACY = Command(about="accuracy of the demo checkpoint", add_options=_add_options, measure=measure_accuracy)

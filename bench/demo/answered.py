@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
+from bench.decision_log import ask_all
 from bench.demo.labelled import Labelled
+from bench.meaning import meaning
 from engine.demo.sample import Answer
-
-CLIENTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,37 +32,26 @@ class Answered:
     @property
     def is_right(self) -> bool:
         """Whether it is what was expected; for several values, all of them and no other."""
-        return self.meaning == as_meaning(self.expected)
+        return self.meaning == meaning(self.expected)
 
     @property
-    def meaning(self) -> object:
+    def meaning(self) -> Hashable:
         """The value; of several, whichever their order."""
-        return as_meaning(self.value)
+        return meaning(self.value)
 
 
-def as_meaning(value: object) -> object:
-    """What two values have in common that mean the same."""
-    return frozenset(value) if isinstance(value, list) else value
-
-
-async def ask_all(client: httpx.AsyncClient, requests: Sequence[Labelled]) -> list[Answered]:
+async def answer_all(client: httpx.AsyncClient, requests: Sequence[Labelled]) -> list[Answered]:
     """Ask everything, several requests at a time; answers in the order of the questions."""
-    turns = asyncio.Semaphore(CLIENTS)
-    found = await asyncio.gather(*(_ask(client, turns, request) for request in requests))
-    return [answered for answers in found for answered in answers]
+    answers = await ask_all(client, [request.body for request in requests])
+    return [one for asked in zip(requests, answers, strict=True) for one in _answered(*asked)]
 
 
-async def _ask(client: httpx.AsyncClient, turns: asyncio.Semaphore, request: Labelled) -> list[Answered]:
-    async with turns:
-        response = await client.post("/decide", json=request.body)
-    answer = response.raise_for_status().json()
-    return [
-        Answered(
+def _answered(request: Labelled, answer: Mapping[str, Any]) -> Iterator[Answered]:
+    for name, expected in request.expected.items():
+        yield Answered(
             family=request.families[name],
             expected=expected,
             value=answer["decision"][name],
             probability=answer["answers"][name]["probability"],
             is_uncertain=answer["answers"][name]["outcome"] == "uncertain",
         )
-        for name, expected in request.expected.items()
-    ]

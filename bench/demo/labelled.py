@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,6 +30,11 @@ class Labelled:
     body: Mapping[str, Any]
     expected: Mapping[str, Answer | None]
     families: Mapping[str, str]
+
+    def read_once(self) -> Labelled:
+        """The same request without reading again."""
+        policy = {**self.body.get("policy", {}), "max_reads": 1}
+        return replace(self, body={**self.body, "policy": policy})
 
     def permuted(self, random: Random) -> Labelled:
         """The same request with the options of each question in another order."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from app.canvas.decision import decide
 from app.canvas.plan import Layout, Order, Plan, Planner
+from app.canvas.policy import Inquiry, Policy
 from app.canvas.prompt import state_text
 from app.decisions import read_request
-from bench.demo.answered import as_meaning
 from bench.demo.labelled import Labelled
+from bench.meaning import meaning
 from engine.protocol import ReadRequest
 
 # Labels of one letter; the longer ones only serve rubrics with more options than there are letters.
@@ -37,13 +37,16 @@ class PlannedRequest:
 
     def values(self, branch_logprobs: Sequence[Sequence[Sequence[float]]]) -> list[object]:
         """What is decided of the questions that are looked at."""
-        decision, _ = decide(self.plan.rubric, self.plan.collect(branch_logprobs), entropy_threshold=1.0)
-        return [as_meaning(decision[name]) for name in self.labelled.expected]
+        policy = Policy(entropy_threshold=1.0, max_reads=1)
+        read = self.plan.collect_some(self.plan.branches, branch_logprobs)
+        inquiry = Inquiry(rubric=self.plan.rubric, policy=policy, seed=0)
+        decision = inquiry.observe([read], round_seconds=0.0, remaining_seconds=0.0).decision
+        return [meaning(decision[name]) for name in self.labelled.expected]
 
     @property
     def expected(self) -> list[object]:
         """What would be right."""
-        return [as_meaning(value) for value in self.labelled.expected.values()]
+        return [meaning(value) for value in self.labelled.expected.values()]
 
 
 def relabelled(planner: Planner, random: Random) -> Planner:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from random import Random
 
 from bench.command import Command, positive
-from bench.demo.answered import as_meaning
 from bench.demo.labelled import held_out
 from bench.demo.planned import PlannedRequest, relabelled
 from bench.engines import EngineOptions, add_engine_options, running_engine
+from bench.meaning import meaning
 from bench.table import render_table
 from engine.demo.family import Split, load_families
 from engine.protocol import Engine
@@ -26,7 +26,7 @@ async def measure_relabelling(arguments: Namespace) -> str:
     async with running_engine(options, fused=True) as engine:
         usual = [await _values(engine, PlannedRequest.of(planner, one)) for one in labelled]
         other = [await _values(engine, PlannedRequest.of(relabelled(planner, random), one)) for one in labelled]
-    right = [as_meaning(value) for one in labelled for value in one.expected.values()]
+    right = [meaning(value) for one in labelled for value in one.expected.values()]
     before, after = ([value for values in found for value in values] for found in (usual, other))
     row = (len(right), *(f"{share:.4f}" for share in (_agreement(before, right), _agreement(after, right))))
     header = ("questions", "accuracy", "accuracy, other labels", "flips")

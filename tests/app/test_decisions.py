@@ -15,14 +15,14 @@ from app.admission import Admission
 from app.canvas.decision import Outcome
 from app.canvas.errors import NonFiniteLogprobs, PromptTooLong, RubricRejected
 from app.canvas.json import Json
-from app.canvas.plan import Layout, Order, Plan, Planner, SeededRead
+from app.canvas.plan import Layout, Order, Plan, Planner
+from app.canvas.policy import StopReason
 from app.decisions import (
     Decision,
     DecisionRequest,
     DecisionService,
     Defaults,
     ServedModel,
-    StopReason,
     read_request,
 )
 from app.errors import DeadlineExceeded, EngineDead, InternalError, Overloaded, Starting
@@ -54,13 +54,14 @@ class WatchedPlanner(Planner):
         *,
         layout: Layout = Layout.JOINT,
         order: Order = Order.RUBRIC_FIRST,
+        rotation: int = 0,
     ) -> Plan:
         self.planned.append(schema)
-        return super().plan(schema, instructions, layout=layout, order=order)
+        return super().plan(schema, instructions, layout=layout, order=order, rotation=rotation)
 
-    def seed_read(self, plan: Plan, state_text: str, seed: int | None) -> SeededRead:
+    def prompt(self, plan: Plan, state_text: str) -> tuple[int, ...]:
         self.threads.append(threading.get_ident())
-        return super().seed_read(plan, state_text, seed)
+        return super().prompt(plan, state_text)
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def service(
         engine=fake,
         plans=Plans(watched, 3),
         model=ServedModel(name="m", fingerprint="sha256:f"),
-        defaults=Defaults(entropy_threshold=0.3, deadline_seconds=5.0),
+        defaults=Defaults(entropy_threshold=0.3, max_reads=1, deadline_seconds=5.0),
         admission=admission,
         lifecycle=lifecycle,
         metrics=metrics,
@@ -153,7 +154,7 @@ async def test_layouts_are_one_request(
         (branch.suffix_token_ids, canvas) for branch, canvas in zip(plan.branches, read.canvases, strict=True)
     ]
     assert [len(one.canvas_slots) for one in request.branches] == ([5] if layout is Layout.JOINT else [1, 3, 1])
-    assert len(made.read.engine_steps) == 1
+    assert len(made.results[0].engine_steps) == 1
     assert [len(answer.reading.probabilities) for answer in made.answers] == [4, 3, 2]
 
 
@@ -181,7 +182,7 @@ async def test_what_comes_back(service: DecisionService, fake: FakeEngine) -> No
     first, second = made.answers
     assert first.reading.probabilities == pytest.approx((0.05, 0.8, 0.05, 0.1))
     assert second.reading.probabilities == pytest.approx((0.05 / 0.85, 0.8 / 0.85))
-    assert (made.seed, made.read.canvas_tokens, len(made.read.engine_steps)) == (7, 10, 1)
+    assert (made.seeds, made.results[0].canvas_tokens, len(made.results[0].engine_steps)) == ((7,), 10, 1)
     assert made.model == ServedModel(name="m", fingerprint="sha256:f")
     assert made.total_seconds >= 0
 
@@ -196,7 +197,7 @@ def wide_service(
         engine=fake,
         plans=Plans(planner, 3),
         model=ServedModel(name="m", fingerprint="sha256:f"),
-        defaults=Defaults(entropy_threshold=0.3, deadline_seconds=5.0),
+        defaults=Defaults(entropy_threshold=0.3, max_reads=1, deadline_seconds=5.0),
         admission=admission,
         lifecycle=lifecycle,
         metrics=metrics,
@@ -379,7 +380,7 @@ async def test_a_decision_on_the_two_step_path(service: DecisionService, fake: F
     fake.settings = replace(fake.settings, fused_reads=False)
     made = await service.decide(asking())
     assert without_time(made) == without_time(fused)
-    assert (len(fused.read.engine_steps), len(made.read.engine_steps)) == (1, 2)
+    assert (len(fused.results[0].engine_steps), len(made.results[0].engine_steps)) == (1, 2)
     value = metrics.registry.get_sample_value
     assert value("decide_reads_total", {"path": "fused"}) == value("decide_reads_total", {"path": "two_step"}) == 1
     assert value("decide_engine_steps_total") == 3
@@ -390,8 +391,8 @@ def without_time(made: Decision) -> dict[str, Any]:
     return {
         "value": made.value,
         "answers": made.answers,
-        "seed": made.seed,
-        "logprobs": made.read.branch_logprobs,
+        "seed": made.seeds,
+        "logprobs": made.results[0].branch_logprobs,
         "outcome": made.outcome,
     }
 
@@ -515,7 +516,7 @@ async def test_the_shorter_deadline_holds(
     asked: float | None, server: float, service: DecisionService, fake: FakeEngine
 ) -> None:
     """R6: a caller can have less time than the server grants, never more."""
-    service._defaults = Defaults(entropy_threshold=0.3, deadline_seconds=server)
+    service._defaults = Defaults(entropy_threshold=0.3, max_reads=1, deadline_seconds=server)
     fake.gate.clear()
     async with asyncio.timeout(30):
         with pytest.raises(DeadlineExceeded):
@@ -568,6 +569,22 @@ async def test_a_dead_engine_ends_the_service_at_once(
     with pytest.raises(EngineDead):
         await service.decide(asking())
     assert len(fake.requests) == 1
+
+
+async def test_an_engine_that_was_taken_down_did_not_fail(
+    service: DecisionService, fake: FakeEngine, lifecycle: Lifecycle
+) -> None:
+    """A request that is under way when the service stops ends with it; the service stays stopped."""
+    fake.gate.clear()
+    asked = asyncio.create_task(service.decide(asking()))
+    await until(lambda: bool(fake.requests))
+    for phase in (Phase.DRAINING, Phase.STOPPED):
+        lifecycle.enter(phase)
+    await fake.close()
+    fake.gate.set()
+    with pytest.raises(EngineDied):
+        await asked
+    assert lifecycle.phase is Phase.STOPPED
 
 
 async def test_a_prompt_that_is_too_long(service: DecisionService, fake: FakeEngine) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.canvas.question import Kind
 from app.fingerprint import fingerprint
 from engine.protocol import EngineInfo
 
@@ -55,23 +56,29 @@ def test_every_field_is_considered() -> None:
 @pytest.mark.parametrize("name", OTHER)
 def test_what_can_move_an_answer_is_in(name: str) -> None:
     """Two answers with one fingerprint come from the same decision function."""
-    assert fingerprint(replace(INFO, **{name: OTHER[name]})) != fingerprint(INFO)
+    assert fingerprint(replace(INFO, **{name: OTHER[name]}), {}) != fingerprint(INFO, {})
 
 
 @pytest.mark.parametrize("name", NOT_DECIDING)
 def test_what_cannot_is_out(name: str) -> None:
     """The same function under another name or other limits keeps its fingerprint."""
-    assert fingerprint(replace(INFO, **{name: NOT_DECIDING[name]})) == fingerprint(INFO)
+    assert fingerprint(replace(INFO, **{name: NOT_DECIDING[name]}), {}) == fingerprint(INFO, {})
 
 
 def test_the_layout_of_prompts_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """A prompt written differently is another function."""
-    before = fingerprint(INFO)
+    before = fingerprint(INFO, {})
     monkeypatch.setattr("app.fingerprint.PROMPT_LAYOUT_VERSION", -1)
-    assert fingerprint(INFO) != before
+    assert fingerprint(INFO, {}) != before
+
+
+def test_temperatures_are_in() -> None:
+    """They decide what is uncertain; a kind that has 1 is as one that has none."""
+    assert fingerprint(INFO, {Kind.CHOICE: 1.5}) not in (fingerprint(INFO, {}), fingerprint(INFO, {Kind.SCORE: 1.5}))
+    assert fingerprint(INFO, {Kind.CHOICE: 1.0}) == fingerprint(INFO, {})
 
 
 def test_form() -> None:
     """The algorithm's name and 256 bits; a value moves to no other field."""
-    assert re.fullmatch("sha256:[0-9a-f]{64}", fingerprint(INFO))
-    assert fingerprint(replace(INFO, vllm_version="2", torch_version="1")) != fingerprint(INFO)
+    assert re.fullmatch("sha256:[0-9a-f]{64}", fingerprint(INFO, {}))
+    assert fingerprint(replace(INFO, vllm_version="2", torch_version="1"), {}) != fingerprint(INFO, {})

@@ -14,6 +14,7 @@ from app.canvas.question import Kind
 from app.metrics import Metrics
 from engine.protocol import EngineStep, Fallback, ReadResult
 from tests.app.canary import CANARY
+from tests.app.canvas.pools import pools_of
 from tests.cases import MOOD, PAIN, REFILL, TOPIC, rubric
 
 
@@ -37,6 +38,7 @@ COLLECTORS = (
     Collector("decide_reads_per_decision", "histogram"),
     Collector("decide_entropy", "histogram", frozenset({"kind"})),
     Collector("decide_entropy_nats", "histogram", frozenset({"kind"})),
+    Collector("decide_label_mass", "histogram", frozenset({"kind"})),
     Collector("decide_outcomes", "counter", frozenset({"outcome"})),
     Collector("decide_stop_reasons", "counter", frozenset({"reason"})),
     Collector("decide_prompt_tokens", "counter"),
@@ -79,6 +81,7 @@ def test_names_and_labels(metrics: Metrics) -> None:
     metrics.request_seconds.labels(route="/decide").observe(1)
     metrics.entropy.labels(kind="score").observe(0)
     metrics.entropy_nats.labels(kind="score").observe(0)
+    metrics.label_mass.labels(kind="score").observe(1)
     metrics.outcomes.labels(outcome="decided").inc()
     metrics.stop_reasons.labels(reason="entropy").inc()
     metrics.rejected.labels(reason="overloaded").inc()
@@ -194,7 +197,7 @@ def test_entropy_of_answers(metrics: Metrics, planner: Planner) -> None:
     """Normalised and in nats, by kind of question. P4: every kind there is, and nothing that a caller named."""
     plan = planner.plan(EVERY_KIND)
     undecided = plan.collect([[(-1.0,) * len(slot.options) for slot in branch.slots] for branch in plan.branches])
-    _, answers = decide(plan.rubric, undecided, 0.3)
+    _, answers = decide(plan.rubric, pools_of(undecided), 0.3)
     for answer in answers:
         metrics.observe_answer(answer)
     assert {kind: sample(metrics, "decide_entropy_nats_sum", kind=kind) for kind in Kind} == pytest.approx(MOST_NATS)

@@ -94,7 +94,7 @@ async def test_a_state_is_laid_out_under_a_plan(counting: CountingPlanner) -> No
     """As the planner does it."""
     plans = Plans(counting, 8)
     plan = await plans.plan(ASKED)
-    assert await plans.seed_read(plan, {"age": 61}, 3) == counting.seed_read(plan, '{"age": 61}', 3)
+    assert await plans.prompt(plan, {"age": 61}) == counting.prompt(plan, '{"age": 61}')
 
 
 def _as_arguments(changed: dict[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,10 @@ from app.canvas.kinds.score import Score
 from app.canvas.kinds.selection import Selection
 from app.canvas.option import make_option
 from app.canvas.plan import Layout, Order
-from app.canvas.question import Question, Reading
-from app.decisions import Decision, DecisionRequest, ServedModel, StopReason
+from app.canvas.policy import Policy, StopReason
+from app.canvas.pool import Pool
+from app.canvas.question import Kind, Question, Reading
+from app.decisions import Decision, DecisionRequest, ServedModel
 from app.errors import SchemaRejected
 from app.plans import PlanRequest
 from app.wire import decide_response, parse_decide_request
@@ -58,7 +60,7 @@ TAKEN = (
     Taken("a rubric that is none", body(rubric=None), DecisionRequest(state="s", asked=PlanRequest(rubric=None))),
     Taken(
         "every default",
-        body(policy={"max_reads": 1, "layout": "joint", "order": "rubric_first", "rotate_options": False}),
+        body(policy={"max_reads": None, "layout": "joint", "order": "rubric_first", "rotate_options": False}),
         DecisionRequest(state="s", asked=ASKED),
     ),
     Taken(
@@ -67,10 +69,10 @@ TAKEN = (
             instructions="i",
             policy={
                 "entropy_threshold": 0.5,
-                "max_reads": 1,
+                "max_reads": 3,
                 "layout": "split",
                 "order": "state_first",
-                "rotate_options": False,
+                "rotate_options": True,
                 "seed": 7,
                 "deadline_ms": 1500,
             },
@@ -79,6 +81,8 @@ TAKEN = (
             state="s",
             asked=PlanRequest(rubric=RUBRIC, instructions="i", layout=Layout.SPLIT, order=Order.STATE_FIRST),
             entropy_threshold=0.5,
+            max_reads=3,
+            rotates_options=True,
             seed=7,
             deadline_seconds=1.5,
         ),
@@ -94,13 +98,15 @@ TAKEN = (
     ),
     Taken(
         "the lower bounds",
-        body(policy={"entropy_threshold": 0, "seed": 0, "deadline_ms": 1}),
-        DecisionRequest(state="s", asked=ASKED, entropy_threshold=0.0, seed=0, deadline_seconds=0.001),
+        body(policy={"entropy_threshold": 0, "max_reads": 1, "seed": 0, "deadline_ms": 1}),
+        DecisionRequest(state="s", asked=ASKED, entropy_threshold=0.0, max_reads=1, seed=0, deadline_seconds=0.001),
     ),
     Taken(
         "the upper bounds",
-        body(policy={"entropy_threshold": 1, "seed": 2**53 - 1, "deadline_ms": 3_600_000}),
-        DecisionRequest(state="s", asked=ASKED, entropy_threshold=1.0, seed=2**53 - 1, deadline_seconds=3600.0),
+        body(policy={"entropy_threshold": 1, "max_reads": 64, "seed": 2**53 - 1, "deadline_ms": 3_600_000}),
+        DecisionRequest(
+            state="s", asked=ASKED, entropy_threshold=1.0, max_reads=64, seed=2**53 - 1, deadline_seconds=3600.0
+        ),
     ),
 )
 
@@ -140,14 +146,15 @@ REFUSED = (
     Refused("policy null", body(policy=None), "/policy", "model_type"),
     Refused("policy a text", body(policy=CANARY), "/policy", "model_type"),
     Refused("an unknown policy", body(policy={"reads": CANARY}), "/policy/reads", "extra_forbidden"),
-    Refused("more reads", body(policy={"max_reads": 2}), "/policy/max_reads", "less_than_equal"),
+    Refused("more reads", body(policy={"max_reads": 65}), "/policy/max_reads", "less_than_equal"),
     Refused("no read", body(policy={"max_reads": 0}), "/policy/max_reads", "greater_than_equal"),
     Refused("no such layout", body(policy={"layout": CANARY}), "/policy/layout", "literal_error"),
     Refused("a layout in capitals", body(policy={"layout": "JOINT"}), "/policy/layout", "literal_error"),
     Refused("a layout of null", body(policy={"layout": None}), "/policy/layout", "literal_error"),
     Refused("no such order", body(policy={"order": CANARY}), "/policy/order", "literal_error"),
     Refused("an order of two", body(policy={"order": ["state_first"]}), "/policy/order", "literal_error"),
-    Refused("rotation", body(policy={"rotate_options": True}), "/policy/rotate_options", "literal_error"),
+    Refused("a number for rotation", body(policy={"rotate_options": 0}), "/policy/rotate_options", "bool_type"),
+    Refused("reads of true", body(policy={"max_reads": True}), "/policy/max_reads", "int_type"),
     Refused("over 1", body(policy={"entropy_threshold": 1.01}), "/policy/entropy_threshold", "less_than_equal"),
     Refused("below 0", body(policy={"entropy_threshold": -0.1}), "/policy/entropy_threshold", "greater_than_equal"),
     Refused("a number as text", body(policy={"entropy_threshold": "0"}), "/policy/entropy_threshold", "float_type"),
@@ -211,9 +218,19 @@ def asked(kind: type[Question], path: tuple[str, ...], *values: JsonScalar, **fi
 def answer(question: Question, value: Json, probabilities: tuple[float, ...], **fields: Any) -> Answer:
     """An answer with these probabilities."""
     outcome = fields.pop("outcome", Outcome.DECIDED)
+    pool = fields.pop("pool", Pool(reads=((probabilities,),), orders=(0,)))
+    likeliest = probabilities.index(max(probabilities))
     described = {"probability": max(probabilities), "entropy": 0.25, "confidence": 0.5, "margin": 0.75}
-    reading = Reading(value=value, probabilities=probabilities, **{**described, **fields})
-    return Answer(question=question, reading=reading, outcome=outcome)
+    found = {**described, "cell": (0, likeliest), **fields}
+    reading = Reading(value=value, probabilities=probabilities, **found)
+    held = None if outcome is Outcome.SKIPPED else value
+    return Answer(question=question, reading=reading, pool=pool, value=held, outcome=outcome)
+
+
+# Reads of a yes-or-no question, two of each order, one of them the other way round.
+FOUR_READS = Pool(
+    reads=(((0.75, 0.25),), ((0.75, 0.25),), ((0.75, 0.25),), ((0.25, 0.75),)), orders=(0, 0, 1, 1), label_mass=0.875
+)
 
 
 DECISION = Decision(
@@ -225,27 +242,42 @@ DECISION = Decision(
         answer(asked(Choice, ("a/b",), None, "x"), None, (0.75, 0.25), outcome=Outcome.UNCERTAIN, entropy=0.8),
         answer(asked(Score, ("pain",), 3, 4), 3, (1.0, 0.0), expected=3.0),
         answer(asked(Choice, ("half",), 0.5, 1), 0.5, (0.75, 0.25)),
-        answer(asked(Boolean, ("sure",), True, False), True, (0.75, 0.25)),
+        answer(asked(Boolean, ("sure",), True, False), True, (0.625, 0.375), pool=FOUR_READS),
         answer(asked(Probability, ("inside", "share"), True, False), 0.25, (0.25, 0.75)),
         answer(
             asked(Selection, ("inside", "some"), "x", 2, None, least=0, most=3),
             ["x", None],
             (0.9, 0.1, 0.7),
             probability=0.7,
+            pool=Pool(reads=(((0.9, 0.1), (0.1, 0.9), (0.7, 0.3)),), orders=(0,)),
         ),
         answer(asked(Score, ("gone",), 1, 2), 2, (0.25, 0.75), outcome=Outcome.SKIPPED, entropy=0.95, expected=1.75),
     ),
-    stop_reason=StopReason.MAX_READS,
-    seed=42,
-    read=ReadResult(
-        branch_logprobs=((),),
-        fused_reads=0,
-        fallbacks=(Fallback.BUDGET,),
-        prompt_tokens=188,
-        cached_tokens=128,
-        canvas_tokens=16,
-        engine_steps=(EngineStep(index=7, seconds=0.010), EngineStep(index=9, seconds=0.0009)),
-        queue_seconds=0.0002,
+    policy=Policy(entropy_threshold=0.3, max_reads=3, temperatures={Kind.SCORE: 1.5}),
+    stop_reason=StopReason.DEADLINE,
+    seeds=(42, 7, 8),
+    rounds=2,
+    results=(
+        ReadResult(
+            branch_logprobs=((),),
+            fused_reads=0,
+            fallbacks=(Fallback.BUDGET,),
+            prompt_tokens=188,
+            cached_tokens=128,
+            canvas_tokens=16,
+            engine_steps=(EngineStep(index=7, seconds=0.010), EngineStep(index=9, seconds=0.0009)),
+            queue_seconds=0.0002,
+        ),
+        ReadResult(
+            branch_logprobs=((), ()),
+            fused_reads=2,
+            fallbacks=(),
+            prompt_tokens=188,
+            cached_tokens=160,
+            canvas_tokens=32,
+            engine_steps=(EngineStep(index=10, seconds=0.002),),
+            queue_seconds=0.0001,
+        ),
     ),
     total_seconds=0.0121,
 )
@@ -264,7 +296,9 @@ def answered(value: Json, probabilities: dict[str, float], **fields: Any) -> dic
         "std_error": None,
         "agreement": 1.0,
         "reads": 1,
+        "order_disagreement": None,
         "label_mass": None,
+        "temperature": 1.0,
         **fields,
     }
 
@@ -276,16 +310,32 @@ EXPECTED = {
     "decision": {"a/b": None, "pain": 3, "half": 0.5, "sure": True, "inside": {"share": 0.25, "some": ["x", None]}},
     "answers": {
         "a~1b": answered(None, {"null": 0.75, "x": 0.25}, outcome="uncertain", entropy=0.8),
-        "pain": answered(3, {"3": 1.0, "4": 0.0}, expected=3.0),
+        "pain": answered(3, {"3": 1.0, "4": 0.0}, expected=3.0, temperature=1.5),
         "half": answered(0.5, {"0.5": 0.75, "1": 0.25}),
-        "sure": answered(True, {"true": 0.75, "false": 0.25}),
+        "sure": answered(
+            True,
+            {"true": 0.625, "false": 0.375},
+            std_error=0.125,
+            agreement=0.75,
+            reads=4,
+            order_disagreement=0.25,
+            label_mass=0.875,
+        ),
         "inside/share": answered(0.25, {"true": 0.25, "false": 0.75}),
         "inside/some": answered(["x", None], {"x": 0.9, "2": 0.1, "null": 0.7}, probability=0.7),
-        "gone": answered(None, {"1": 0.25, "2": 0.75}, outcome="skipped", entropy=0.95, expected=1.75),
+        "gone": answered(None, {"1": 0.25, "2": 0.75}, outcome="skipped", entropy=0.95, expected=1.75, temperature=1.5),
     },
-    "policy": {"reads": 1, "rounds": 1, "stop_reason": "max_reads", "max_entropy": 0.8, "seeds": [42]},
-    "usage": {"input_tokens": 188, "cached_tokens": 128, "canvas_tokens": 16, "engine_steps": 2},
-    "timing": {"total_ms": 12.1, "queue_ms": 0.2, "engine_ms": 10.9},
+    "policy": {
+        "reads": 3,
+        "rounds": 2,
+        "stop_reason": "deadline",
+        "entropy_threshold": 0.3,
+        "max_reads": 3,
+        "max_entropy": 0.8,
+        "seeds": [42, 7, 8],
+    },
+    "usage": {"input_tokens": 376, "cached_tokens": 288, "canvas_tokens": 48, "engine_steps": 3},
+    "timing": {"total_ms": 12.1, "queue_ms": 0.3, "engine_ms": 12.9},
     "fingerprint": "sha256:f",
 }
 
@@ -302,7 +352,7 @@ def test_an_answer_as_its_caller_sees_it() -> None:
 
 def test_where_all_is_skipped_there_is_no_doubt() -> None:
     """Nothing is asked, so nothing is uncertain."""
-    skipped = tuple(replace(answer, outcome=Outcome.SKIPPED) for answer in DECISION.answers)
+    skipped = tuple(replace(answer, value=None, outcome=Outcome.SKIPPED) for answer in DECISION.answers)
     sent = decide_response(replace(DECISION, answers=skipped, outcome=Outcome.DECIDED, stop_reason=StopReason.ENTROPY))
     assert (sent.outcome, sent.policy.max_entropy, sent.policy.stop_reason) == ("decided", 0.0, "entropy")
     assert {answer.value for answer in sent.answers.values()} == {None}

@@ -77,6 +77,18 @@ class ExpectedAnswers:
             for index, question in enumerate(planned.plan.questions)
         }
 
+    def label_mass(self, request: dict[str, Any]) -> dict[str, float]:
+        """What the labels of each question have of the whole vocabulary, of the line where that is least."""
+        planned = Planned.of(self.planner, request)
+        found: dict[str, float] = {}
+        for branch, canvas in zip(planned.plan.branches, planned.read.canvases, strict=True):
+            logits = self._logits((*planned.prompt, *branch.suffix_token_ids), canvas).astype(np.float64)
+            for slot in branch.slots:
+                mass = float(_softmax(logits[slot.position])[list(slot.label_token_ids)].sum())
+                id_ = planned.plan.questions[slot.question].id
+                found[id_] = min(mass, found.get(id_, 1.0))
+        return found
+
     def _logits(self, prompt: tuple[int, ...], canvas: tuple[int, ...]) -> NDArray[np.float32]:
         window = self.reference.model.config.get_text_config().sliding_window
         is_long = len(prompt) + len(canvas) > window

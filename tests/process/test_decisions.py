@@ -15,7 +15,7 @@ from app.canvas.plan import Planner
 from tests.cases import HEADACHE, LONG_REQUESTS, REQUESTS, STATES, TOPIC, rubric
 from tests.process.expected import ExpectedAnswers
 from tests.reference import HuggingFaceReference
-from tests.server import ServerProcess
+from tests.server import ServerProcess, asking_for_reads
 
 pytestmark = pytest.mark.engine
 
@@ -104,7 +104,7 @@ def test_the_prefix_cache_is_hit(real_server: ServerProcess) -> None:
 async def decide_together(url: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Ask everything at once."""
     async with httpx.AsyncClient(base_url=url, timeout=120) as client:
-        responses = await asyncio.gather(*(client.post("/decide", json=body) for body in bodies))
+        responses = await asyncio.gather(*(client.post("/decide", json=asking_for_reads(body, 1)) for body in bodies))
     return [response.raise_for_status().json() for response in responses]
 
 

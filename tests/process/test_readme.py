@@ -35,7 +35,7 @@ def shown_answer() -> dict[str, Any]:
 
 def test_the_first_request(real_server: ServerProcess) -> None:
     """The README's request gets an answer of the README's shape, over the README's options."""
-    response = real_server.decide(shown_request())
+    response = real_server.decide(shown_request(), max_reads=None)
     assert response.status_code == 200
     body, shown = response.json(), shown_answer()
     jsonschema.validate(body["decision"], shown_request()["rubric"])

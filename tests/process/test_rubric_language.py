@@ -23,7 +23,7 @@ from app.tokenizer import CheckpointTokenizer
 from tests.cases import HEADACHE, rubric
 from tests.process.expected import Answers, ExpectedAnswers, Planned, distance
 from tests.reference import HuggingFaceReference
-from tests.server import ServerProcess
+from tests.server import ServerProcess, asking_for_reads
 
 pytestmark = pytest.mark.engine
 
@@ -52,7 +52,7 @@ class Served:
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """The body of the decision."""
-        response = self.client.post("/decide", json=request)
+        response = self.client.post("/decide", json=asking_for_reads(request, 1))
         assert response.status_code == 200, response.text
         body: dict[str, Any] = response.json()
         return body

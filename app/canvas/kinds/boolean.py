@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from app.canvas.alternatives import described, lists_values
+from app.canvas.demands import NotAnOption
 from app.canvas.json import Json
 from app.canvas.option import NO, YES
 from app.canvas.question import Kind, Question
@@ -37,3 +38,9 @@ class Presence(Boolean):
 
     def decided(self, value: Json) -> Json:
         return {} if value else None
+
+    def standing_in(self, value: Json) -> Json:
+        """Only null: an object could not say what it holds."""
+        if value is not None:
+            raise NotAnOption
+        return False

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from app.canvas.alternatives import described, lists_values
+from app.canvas.demands import NotAnOption
 from app.canvas.distribution import Distribution
 from app.canvas.json import Json
 from app.canvas.levels import LEVEL_KEYWORDS
@@ -47,3 +48,8 @@ class Probability(Question):
     def answer(self, distributions: Sequence[Distribution]) -> Reading:
         reading = super().answer(distributions)
         return replace(reading, value=reading.probabilities[0])
+
+    def standing_in(self, value: Json) -> Json:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise NotAnOption
+        return value

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from app.canvas.alternatives import described, options_of
+from app.canvas.demands import NotAnOption
 from app.canvas.distribution import Distribution, choice_confidence, entropy, margin
 from app.canvas.json import Json, sentences
-from app.canvas.label import Label, option_line
-from app.canvas.option import NO, YES, Option
+from app.canvas.label import Label, option_lines
+from app.canvas.option import NO, YES, Option, find_option
 from app.canvas.question import Kind, Question, Reading
 from app.canvas.site import Reader, Site
 
@@ -67,26 +68,43 @@ class Selection(Question):
             "maxItems": self.most,
         }
 
-    def prompt(self, number: int, labels: Sequence[Label]) -> str:
+    def prompt(self, number: int, labels: Sequence[Label], rotation: int = 0) -> str:
         """The question, its two labels once for all, then a numbered line per option."""
-        listed = (option_line(label.text, option.text) for label, option in zip(labels, (YES, NO), strict=True))
+        labelled = option_lines(labels, self.slot_options, rotation)
         lines = (f"{number + i}. {option.text}\n" for i, option in enumerate(self.options))
-        return f"{sentences(self.text, 'Answer each of the lines below')}.\n" + "".join((*listed, *lines))
+        return f"{sentences(self.text, 'Answer each of the lines below')}.\n" + labelled + "".join(lines)
 
-    def answer(self, distributions: Sequence[Distribution]) -> Reading:
+    def choose(self, distributions: Sequence[Distribution]) -> tuple[int, ...]:
         """The likeliest list that the bounds admit: options are independent, so that is the most probable ones."""
-        yes = tuple(distribution[0] for distribution in distributions)
+        yes = [distribution[0] for distribution in distributions]
         by_probability = sorted(range(len(yes)), key=lambda i: -yes[i])
         wanted = sum(p > 0.5 for p in yes)
-        chosen = set(by_probability[: min(max(wanted, self.least), self.most)])
+        return tuple(sorted(by_probability[: min(max(wanted, self.least), self.most)]))
+
+    def answer(self, distributions: Sequence[Distribution]) -> Reading:
+        yes = tuple(distribution[0] for distribution in distributions)
+        chosen = set(self.choose(distributions))
+        # As they are in the decision: a bound may have it hold what is not likely, and the other way round.
+        held = [p if i in chosen else 1.0 - p for i, p in enumerate(yes)]
+        least_sure = held.index(min(held))
         return Reading(
             value=[option.value for i, option in enumerate(self.options) if i in chosen],
-            probability=min(p if i in chosen else 1.0 - p for i, p in enumerate(yes)),
+            probability=held[least_sure],
             probabilities=yes,
             entropy=max(map(entropy, distributions)),
             confidence=min(map(choice_confidence, distributions)),
             margin=min(map(margin, distributions)),
+            cell=(least_sure, 0 if least_sure in chosen else 1),
         )
+
+    def standing_in(self, value: Json) -> Json:
+        if not isinstance(value, list) or not self.least <= len(value) <= self.most:
+            raise NotAnOption
+        found = [find_option(self.options, item) for item in value]
+        chosen = [option.value for option in self.options if option in found]
+        if len(chosen) != len(value):  # not an option, or one twice
+            raise NotAnOption
+        return chosen
 
 
 def _items(site: Site, reader: Reader) -> tuple[tuple[Option, ...], str]:

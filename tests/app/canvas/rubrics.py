@@ -139,9 +139,14 @@ def canaries() -> st.SearchStrategy[str]:
 
 
 def option_values(most: int = 6) -> st.SearchStrategy[list[JsonScalar]]:
-    """Options that differ as JSON values, in their text and in the prompt; null is none of them."""
+    """Options that differ as JSON values, in their text and in the prompt; null is none of them, and may be added."""
+    value_of_null, key_of_null, text_of_null = SHOWN_NULL
     return st.lists(
-        scalars().filter(lambda value: value is not None),
+        scalars().filter(
+            lambda value: (
+                value is not value_of_null and to_text(value) != key_of_null and make_option(value).text != text_of_null
+            )
+        ),
         min_size=2,
         max_size=most,
         unique_by=(identity, to_text, lambda value: make_option(value).text),

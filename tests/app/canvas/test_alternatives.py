@@ -6,12 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from app.canvas.alternatives import declared_types, described, find_option, is_scalar, options_of
-from app.canvas.json import JsonScalar
+from app.canvas.alternatives import declared_types, described, options_of
 from app.canvas.option import make_option
-from tests.app.canvas import rubrics
 from tests.app.canvas.rubrics import (
     LIMITS,
     SHOWN_NULL,
@@ -369,25 +366,6 @@ def test_declared_types(case: Types) -> None:
     site, _ = opened({"type": case.type})
     assert declared_types(site) == case.declared
     assert declared_types(opened({})[0]) == ()
-
-
-def test_only_scalars_are_options() -> None:
-    """A string, a number, a boolean or null; nothing that nests, or that cannot be written."""
-    scalars: list[Any] = ["", 0, 0.5, True, None, 10**100, -(10**100), 1e308]
-    others: list[Any] = [[], {}, ["a"], 10**100 + 1, -(10**5000), float("nan"), float("inf")]
-    assert all(is_scalar(value) for value in scalars)
-    assert not any(is_scalar(value) for value in others)
-
-
-@given(rubrics.option_values(), rubrics.scalars())
-def test_an_option_is_found_by_its_value(values: list[JsonScalar], other: JsonScalar) -> None:
-    """Equal as JSON Schema has it: 1 is 1.0, and true is neither."""
-    options = [make_option(value) for value in values]
-    for option in options:
-        assert find_option(options, option.value) is option
-    found = find_option(options, other)
-    assert (found is not None) == any(other == v and isinstance(other, bool) == isinstance(v, bool) for v in values)
-    assert find_option(options, [values[0]]) is None
 
 
 def test_descriptions_keep_what_an_option_says_of_itself() -> None:

@@ -132,7 +132,8 @@ def test_everything_is_read_once_and_comes_back(shape: Shape) -> None:
         [[number_of(line_of(branch, slot), token_id) for token_id in slot.label_token_ids] for slot in branch.slots]
         for branch in branches
     ]
-    assert [values for lines in collect(branches, reported, shape.questions) for values in lines] == [
+    collected = collect(branches, reported, dict(enumerate(shape.questions)))
+    assert [values for lines in collected.values() for values in lines] == [
         tuple(number_of(line, label.token_id) for label in labels[index]) for line, (index, _) in enumerate(shape.lines)
     ]
 
@@ -153,4 +154,4 @@ def test_reports_of_another_shape_are_refused(reported: list[list[list[float]]])
     """A branch, a slot or a label that was not asked for, or that is missing, is a bug and no zero."""
     branches = planned([canvas(1)], [(0, 0)], [2])
     with pytest.raises(ValueError, match="zip"):
-        collect(branches, reported, [(1, 2)])
+        collect(branches, reported, {0: (1, 2)})

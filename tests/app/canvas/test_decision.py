@@ -17,6 +17,7 @@ from app.canvas.errors import NonFiniteLogprobs
 from app.canvas.plan import QuestionLogprobs
 from app.canvas.rubric import Rubric, compile_rubric
 from tests.app.canvas import rubrics
+from tests.app.canvas.pools import pools_of
 from tests.app.canvas.rubrics import LIMITS, YES_NO, Schema, random_logprobs, rubric
 
 AB: Schema = {"enum": ["a", "b"]}
@@ -30,7 +31,7 @@ def line(yes: float) -> tuple[float, float]:
 
 def answers_of(compiled: Rubric, *logprobs: tuple[tuple[float, ...], ...], threshold: float = 0.3) -> list[Answer]:
     """The answers to some questions."""
-    _, answers = decide(compiled, logprobs, threshold)
+    _, answers = decide(compiled, pools_of(logprobs), threshold)
     return list(answers)
 
 
@@ -49,7 +50,7 @@ SEVERAL = compile_rubric(
 
 def test_a_decision_holds_every_answer_in_its_place() -> None:
     """Names as the caller wrote them; answers in the rubric's order, each with what was read."""
-    decision, answers = decide(SEVERAL, ((line(0.25),), (line(0.75),), (line(0.9), line(0.2))), 0.3)
+    decision, answers = decide(SEVERAL, pools_of(((line(0.25),), (line(0.75),), (line(0.9), line(0.2)))), 0.3)
     assert decision == {"g": {"a/b": "b"}, "p": pytest.approx(0.75), "s": ["x"], "k": 1}
     assert [answer.question.id for answer in answers] == ["g/a~1b", "p", "s"]
     assert [answer.reading.probability for answer in answers] == pytest.approx([0.75, 0.75, 0.8])
@@ -89,7 +90,7 @@ YES, NO = ((0.0, -1000.0),), ((-1000.0, 0.0),)
 
 def test_what_is_not_asked_is_skipped() -> None:
     """Whatever was read there: it counts neither for the outcome nor for the highest entropy."""
-    decision, answers = decide(CONDITIONAL, (NO, NO, (EVEN,), (EVEN,)), 0.3)
+    decision, answers = decide(CONDITIONAL, pools_of((NO, NO, (EVEN,), (EVEN,))), 0.3)
     assert decision == {"a": False, "g": None}
     assert [answer.outcome for answer in answers] == [*[Outcome.DECIDED] * 2, *[Outcome.SKIPPED] * 2]
     assert [answer.reading.entropy for answer in answers] == [0.0, 0.0, 1.0, 1.0]
@@ -99,7 +100,7 @@ def test_what_is_not_asked_is_skipped() -> None:
 
 def test_what_is_asked_counts() -> None:
     """One uncertain answer makes the decision uncertain."""
-    decision, answers = decide(CONDITIONAL, (YES, YES, (EVEN,), YES), 0.3)
+    decision, answers = decide(CONDITIONAL, pools_of((YES, YES, (EVEN,), YES)), 0.3)
     assert decision == {"a": True, "g": {"b": True}, "x": "a"}
     assert [answer.outcome for answer in answers].count(Outcome.UNCERTAIN) == 1
     assert overall(answers) is Outcome.UNCERTAIN
@@ -108,14 +109,14 @@ def test_what_is_asked_counts() -> None:
 
 def test_an_answer_that_there_is_none_can_be_uncertain() -> None:
     """It is an answer all the same; what hangs on it is skipped."""
-    _, answers = decide(CONDITIONAL, (NO, (line(0.49),), YES, YES), 0.3)
+    _, answers = decide(CONDITIONAL, pools_of((NO, (line(0.49),), YES, YES)), 0.3)
     assert [answer.outcome for answer in answers][1:3] == [Outcome.UNCERTAIN, Outcome.SKIPPED]
     assert overall(answers) is Outcome.UNCERTAIN
 
 
 def test_nothing_asked_is_certain() -> None:
     """Of no answers, and of skipped ones."""
-    _, answers = decide(CONDITIONAL, (NO, NO, (EVEN,), (EVEN,)), 0.3)
+    _, answers = decide(CONDITIONAL, pools_of((NO, NO, (EVEN,), (EVEN,))), 0.3)
     skipped = [replace(answer, outcome=Outcome.SKIPPED) for answer in answers]
     assert (max_entropy([]), max_entropy(skipped), overall(skipped)) == (0.0, 0.0, Outcome.DECIDED)
 
@@ -127,7 +128,7 @@ def test_a_logprob_that_is_no_number_is_no_decision(bad: float, question: int) -
     logprobs: list[tuple[tuple[float, ...], ...]] = [NO, NO, NO, NO]
     logprobs[question] = ((-1.0, bad),)
     with pytest.raises(NonFiniteLogprobs):
-        decide(CONDITIONAL, tuple(logprobs), 0.3)
+        decide(CONDITIONAL, pools_of(tuple(logprobs)), 0.3)
 
 
 def absent(decision: Any, path: tuple[str, ...]) -> bool:
@@ -146,7 +147,7 @@ def test_a_decision_always_satisfies_its_rubric(schema: Schema, random: Random) 
     compiled = compile_rubric(schema, LIMITS)
     for _ in range(4):
         logprobs: QuestionLogprobs = random_logprobs(compiled, random)
-        decision, answers = decide(compiled, logprobs, 0.3)
+        decision, answers = decide(compiled, pools_of(logprobs), 0.3)
         assert [error.message for error in Draft202012Validator(schema).iter_errors(decision)] == []
         assert make_validator(compiled.schema).is_valid(decision)
         for answer in answers:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
 
 from app.canvas.json import JsonScalar
-from app.canvas.option import NO, YES, Option, explain, make_option
+from app.canvas.option import NO, YES, Option, explain, find_option, is_scalar, make_option
 from tests.app.canvas import rubrics
 
 
@@ -57,3 +58,22 @@ def test_an_option_keeps_its_value(value: JsonScalar, title: str, description: s
     assert option.text.strip() == option.text != ""
     assert option.text.splitlines() == [option.text]
     assert explain(make_option(value, title), description) == option
+
+
+def test_only_scalars_are_options() -> None:
+    """A string, a number, a boolean or null; nothing that nests, or that cannot be written."""
+    scalars: list[Any] = ["", 0, 0.5, True, None, 10**100, -(10**100), 1e308]
+    others: list[Any] = [[], {}, ["a"], 10**100 + 1, -(10**5000), float("nan"), float("inf")]
+    assert all(is_scalar(value) for value in scalars)
+    assert not any(is_scalar(value) for value in others)
+
+
+@given(rubrics.option_values(), rubrics.scalars())
+def test_an_option_is_found_by_its_value(values: list[JsonScalar], other: JsonScalar) -> None:
+    """Equal as JSON Schema has it: 1 is 1.0, and true is neither."""
+    options = [make_option(value) for value in values]
+    for option in options:
+        assert find_option(options, option.value) is option
+    found = find_option(options, other)
+    assert (found is not None) == any(other == v and isinstance(other, bool) == isinstance(v, bool) for v in values)
+    assert find_option(options, [values[0]]) is None

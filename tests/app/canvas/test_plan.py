@@ -238,13 +238,13 @@ def test_the_default_seed_derives_from_the_prompt(planner: Planner, layout: Layo
     plan = planner.plan(ASKED, layout=layout, order=order)
     first, again, other = (planner.seed_read(plan, state, None) for state in ("Hello.", "Hello.", "Bye."))
     assert first == again
-    assert first.seed == seed_of(first.prompt_token_ids) != other.seed
+    assert first.seeds == (seed_of(first.prompt_token_ids),) != other.seeds
 
 
 def test_a_seed_decides_the_noise_alone(planner: Planner, plan: Plan) -> None:
     """The prompt stays; the canvas differs at its slots."""
     first, other = (planner.seed_read(plan, "Hello.", seed) for seed in (0, 1))
-    assert (first.seed, other.seed) == (0, 1)
+    assert (first.seeds, other.seeds) == ((0,), (1,))
     assert first.prompt_token_ids == other.prompt_token_ids
     assert first.canvases != other.canvases
     (branch,) = plan.branches
@@ -401,7 +401,7 @@ def isolated_branches(
     plan = planner.plan(rubric_of(named), "Be strict.", layout=Layout.ISOLATED, order=order)
     read = planner.seed_read(plan, "Hello.", seed)
     branches = zip(plan.branches, read.canvases, strict=True)
-    return (read.prompt_token_ids, read.seed), [
+    return (read.prompt_token_ids, read.seeds), [
         (branch.suffix_token_ids, canvas, [replace(slot, question=0) for slot in branch.slots])
         for branch, canvas in branches
         if branch.slots[0].question == index
@@ -512,3 +512,24 @@ def test_what_cannot_fit_is_not_tokenised() -> None:
     asked = rubric(**{f"q{n}": REFILL for n in range(64)})
     with pytest.raises(PlanTooLarge):
         planner.plan(asked, "a" * 9_000, layout=Layout.ISOLATED, order=Order.STATE_FIRST)
+
+
+@given(layouts(), orders(), questions(most=3, most_options=6), st.integers(0, 9))
+def test_rotated_options(layout: Layout, order: Order, asked: list[dict[str, Any]], rotation: int) -> None:
+    """The same labels in the same places of the prompt; the first stands for another option of every slot."""
+    planner = toy_planner()
+    plan, rotated = (
+        planner.plan(rubric_of(asked), layout=layout, order=order, rotation=number) for number in (0, rotation)
+    )
+    for question, usual, turned in zip(plan.questions, plan.labels, rotated.labels, strict=True):
+        count = len(question.slot_options)
+        assert [turned.index(label) for label in usual] == [(i + rotation) % count for i in range(count)]
+        before, after = (q.prompt(1, own, r) for q, own, r in ((question, usual, 0), (question, turned, rotation)))
+        shown, now = ([line.split(" = ") for line in text.splitlines() if " = " in line] for text in (before, after))
+        assert [line[0] for line in now[:count]] == [line[0] for line in shown[:count]]
+        texts = [option.text for option in question.slot_options]
+        assert [line[1] for line in now[:count]] == [texts[(i + rotation) % count] for i in range(count)]
+    for branch in rotated.branches:
+        for slot in branch.slots:
+            own = rotated.labels[slot.question]
+            assert slot.label_token_ids == tuple(own[option].token_id for option in slot.options)

@@ -204,7 +204,7 @@ def test_isolated_questions_share_all_but_themselves(
         for schemas in (asked, others)
     )
     first, second = (planner.seed_read(plan, state, None) for plan in plans)
-    assert (first.prompt_token_ids, first.seed) == (second.prompt_token_ids, second.seed)
+    assert (first.prompt_token_ids, first.seeds) == (second.prompt_token_ids, second.seeds)
     state_token_ids = tuple(planner.tokenizer.encode(state))
     assert first.prompt_token_ids[len(first.prompt_token_ids) - len(state_token_ids) :] == state_token_ids
 

@@ -25,6 +25,7 @@ from app.canvas.rubric import Rubric, compile_rubric
 from app.canvas.site import MAX_PROBLEMS, Path, Reader, RubricLimits
 from tests.app.canary import CANARY
 from tests.app.canvas import rubrics
+from tests.app.canvas.pools import pools_of
 from tests.app.canvas.rubrics import (
     LIMITS,
     SHOWN_NULL,
@@ -293,7 +294,7 @@ def test_any_json_is_a_rubric_or_rejected(schema: Any, random: Random) -> None:
     """S6, S7: never another exception; every problem is about a place that exists; what is accepted can be decided."""
     result = compile_or_reject(schema)
     if isinstance(result, Rubric):
-        decision, _ = decide(result, random_logprobs(result, random), 0.3)
+        decision, _ = decide(result, pools_of(random_logprobs(result, random)), 0.3)
         assert Draft202012Validator(result.schema).is_valid(decision)
         # Not even this can be said of a schema whose name is no string.
         assert not isinstance(schema.get("$id", ""), str) or Draft202012Validator(schema).is_valid(decision)
@@ -337,8 +338,8 @@ def test_names_make_no_difference(schema: Schema, prefix: str, random: Random) -
         tuple(prefix + name for name in one.path) for one in compiled.fields
     ]
     logprobs = random_logprobs(compiled, random)
-    _, answers = decide(compiled, logprobs, 0.3)
-    _, same = decide(renamed, logprobs, 0.3)
+    _, answers = decide(compiled, pools_of(logprobs), 0.3)
+    _, same = decide(renamed, pools_of(logprobs), 0.3)
     assert [(one.reading, one.outcome) for one in same] == [(one.reading, one.outcome) for one in answers]
 
 
@@ -382,7 +383,7 @@ def test_what_is_understood_is_not_wider_than_what_was_said(schema: Schema, data
         values, lambda below: st.dictionaries(names, below) | st.lists(below, max_size=3), max_leaves=6
     )
     logprobs = random_logprobs(compiled, Random(0))
-    decision, _ = decide(compiled, logprobs, 0.3)
+    decision, _ = decide(compiled, pools_of(logprobs), 0.3)
     name = data.draw(st.sampled_from(sorted(decision)))
     instance = {**decision, name: data.draw(instances), **data.draw(st.dictionaries(names, instances, max_size=2))}
     if Draft202012Validator(compiled.schema).is_valid(instance):

@@ -64,7 +64,9 @@ GOLDEN = {
             "std_error": None,
             "agreement": 1.0,
             "reads": 1,
+            "order_disagreement": None,
             "label_mass": None,
+            "temperature": 1.0,
         },
         "pain": {
             "value": 1,
@@ -78,7 +80,9 @@ GOLDEN = {
             "std_error": None,
             "agreement": 1.0,
             "reads": 1,
+            "order_disagreement": None,
             "label_mass": None,
+            "temperature": 1.0,
         },
         "refill": {
             "value": True,
@@ -91,10 +95,20 @@ GOLDEN = {
             "std_error": None,
             "agreement": 1.0,
             "reads": 1,
+            "order_disagreement": None,
             "label_mass": None,
+            "temperature": 1.0,
         },
     },
-    "policy": {"reads": 1, "rounds": 1, "stop_reason": "max_reads", "max_entropy": 1.0, "seeds": [42]},
+    "policy": {
+        "reads": 1,
+        "rounds": 1,
+        "stop_reason": "max_reads",
+        "entropy_threshold": 0.9,
+        "max_reads": 1,
+        "max_entropy": 1.0,
+        "seeds": [42],
+    },
 }
 
 
@@ -122,7 +136,7 @@ async def test_golden_answer(client: httpx.AsyncClient, fake: FakeEngine) -> Non
         "canvas_tokens": len(request.branches[0].canvas_token_ids),
         "engine_steps": 1,
     }
-    expected = {**GOLDEN, "usage": usage, "fingerprint": fingerprint(await fake.start())}
+    expected = {**GOLDEN, "usage": usage, "fingerprint": fingerprint(await fake.start(), {})}
     assert body == approximately(expected)
 
 
@@ -274,7 +288,9 @@ async def test_an_answer_that_is_a_list(client: httpx.AsyncClient, fake: FakeEng
             "std_error": None,
             "agreement": 1.0,
             "reads": 1,
+            "order_disagreement": None,
             "label_mass": None,
+            "temperature": 1.0,
         }
     )
 

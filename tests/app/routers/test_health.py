@@ -5,12 +5,14 @@ from __future__ import annotations
 import httpx
 from fastapi import FastAPI
 
+from app.canvas.prompt import PROMPT_LAYOUT_VERSION
 from app.fingerprint import fingerprint
 from engine.fake import FakeEngine
 from tests.app.service import serving, until
 
 LIMITS = {
     "max_inflight": 4,
+    "max_reads": 1,
     "deadline_seconds": 2.0,
     "body_limit_bytes": 65_536,
     "max_num_seqs": 16,
@@ -37,7 +39,9 @@ async def test_ready(client: httpx.AsyncClient, fake: FakeEngine) -> None:
         "plugin_version": "fake",
         "cpu_features": [],
         "threads": 1,
-        "fingerprint": fingerprint(await fake.start()),
+        "prompt_layout_version": PROMPT_LAYOUT_VERSION,
+        "temperatures": dict.fromkeys(("boolean", "choice", "score", "probability", "selection"), 1.0),
+        "fingerprint": fingerprint(await fake.start(), {}),
         "limits": LIMITS,
     }
 

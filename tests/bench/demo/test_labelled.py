@@ -68,3 +68,11 @@ def _sorted_options(request: Labelled) -> str:
             for key in {"enum", "oneOf"} & set(holder):
                 holder[key].sort(key=json.dumps)
     return json.dumps(body)
+
+
+def test_reading_once_keeps_the_rest(families: tuple[Family, ...]) -> None:
+    """Layout and order stay."""
+    for request in held_out(families, Split.HELD_OUT, 20):
+        once = request.read_once()
+        assert once.body["policy"] == {**request.body["policy"], "max_reads": 1}
+        assert (once.expected, once.body["rubric"]) == (request.expected, request.body["rubric"])
