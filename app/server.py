@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -23,8 +24,8 @@ from app.settings import BadSettings, Settings
 EXIT_OK = 0
 EXIT_ENGINE_DIED = 1
 EXIT_COULD_NOT_START = 3
-# Answers that are under way when the process is told to stop get this long.
-DRAIN_SECONDS = 30
+# Answers that are under way when the process is told to stop get as long as any may take, and this to be sent.
+SENDING_SECONDS = 2
 
 
 class Server(uvicorn.Server):
@@ -52,6 +53,11 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
+def drain_seconds(settings: Settings) -> int:
+    """How long a stop may take at most: uvicorn takes whole seconds."""
+    return math.ceil(settings.deadline_seconds) + SENDING_SECONDS
+
+
 def serve(settings: Settings) -> int:
     """Serve until told to stop; returns the exit code."""
 
@@ -67,7 +73,7 @@ def serve(settings: Settings) -> int:
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=DRAIN_SECONDS,
+            timeout_graceful_shutdown=drain_seconds(settings),
         )
     )
     log(logging.INFO, "starting", host=settings.host, port=settings.port, model=settings.model_name)

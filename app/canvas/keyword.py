@@ -37,7 +37,7 @@ ANNOTATIONS = (
 )
 
 # Anybody may have keywords that start with "x-"; one that starts so is meant for us, and misspelt if it is not above.
-OURS = ("x-opt", "x-entropy", "x-min-", "x-on-")
+OURS = ("x-opt", "x-entropy", "x-min-", "x-on-", "x-uncertain")
 
 # Where a reference may point.
 DEFINITIONS = ("$defs", "definitions")

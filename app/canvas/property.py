@@ -64,7 +64,7 @@ def with_demands(question: Question, site: Site, reader: Reader) -> Question:
         try:
             demands = replace(demands, stand_in=(question.standing_in(reader.use(site, ON_UNCERTAIN)),))
         except NotAnOption:
-            reader.complain(site.at(ON_UNCERTAIN), "bad_demand", "must be what the property may hold")
+            reader.complain(site.at(ON_UNCERTAIN), "bad_demand", "must be what an answer may be")
     return replace(question, demands=demands)
 
 

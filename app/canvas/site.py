@@ -205,7 +205,7 @@ class Reader:
             for keyword in sorted(value.keys() - CONSTRAINING - ANNOTATIONS):
                 if not keyword.startswith("x-") or keyword.startswith(OURS):
                     self.remark((*path, keyword), "ignored_keyword", "JSON Schema has no such keyword: it is ignored")
-            for keyword in value.keys() & DEMANDS:
+            for keyword in filter(DEMANDS.__contains__, value):
                 self._unused_demands[*path, keyword] = None
             if not _is_reference(value):
                 schema = {**value, **annotations, **self.both_descriptions(annotations, value)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import uvicorn
 
-from app.server import EXIT_COULD_NOT_START, EXIT_ENGINE_DIED, EXIT_OK, Server
+from app.server import EXIT_COULD_NOT_START, EXIT_ENGINE_DIED, EXIT_OK, Server, drain_seconds
+from app.settings import Settings
 
 
 @pytest.fixture
@@ -31,3 +32,9 @@ def test_a_failure_of_a_server_that_is_ending_changes_nothing(server: Server) ->
     server.should_exit = True
     server.fail(EXIT_ENGINE_DIED)
     assert server.exit_code == EXIT_OK
+
+
+@pytest.mark.parametrize(("deadline", "drain"), [(30.0, 32), (0.01, 3), (3600.0, 3602)])
+def test_a_stop_waits_for_every_answer(deadline: float, drain: int) -> None:
+    """R8: as long as the slowest that was accepted may take."""
+    assert drain_seconds(Settings(deadline_seconds=deadline)) == drain
