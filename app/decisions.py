@@ -176,7 +176,7 @@ class DecisionService:
     async def _decide(
         self, request: DecisionRequest, deadline_seconds: float | None, count: Callable[[ReadResult], None]
     ) -> Decision:
-        """Decide; the deadline is that of the first read, what is not read by then after it is not waited for."""
+        """Decide: from the first read, which has to be there by the deadline, and from what else is read until then."""
         started = time.perf_counter()
         self._check(request)
         results = _Results(count)
