@@ -57,7 +57,7 @@ class CheckService:
             NotServing, Overloaded: not now.
         """
         self._lifecycle.require_ready()
-        if problems := tuple(check_max_reads(request.max_reads, self._max_reads)):
+        if problems := check_max_reads(request.max_reads, self._max_reads):
             return Check(problems=problems)
         with self._admission.permit():
             try:

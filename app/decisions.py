@@ -226,7 +226,7 @@ class DecisionService:
         for seeded, asked in requests:
             result = await self._engine.read(asked)
             results.add(result)
-            reads += (plan.collect_some(*drawn) for drawn in seeded.by_seed(result.branch_logprobs))
+            reads += (plan.collect(*drawn) for drawn in seeded.by_seed(result.branch_logprobs))
 
         def observe() -> Inquiry:
             now = time.perf_counter()
@@ -234,7 +234,7 @@ class DecisionService:
                 reads,
                 round_seconds=now - started,
                 remaining_seconds=ends - now,
-                is_over_vocabulary=plan.is_in_parts or tells_mass,
+                is_over_vocabulary=not requests[0][1].is_constrained,
             )
             _ = known.next  # decides, which takes as long as the rubric is large
             return known
@@ -251,7 +251,7 @@ class DecisionService:
         return [(seeded, read_request(plan, seeded, tells_mass=tells_mass)) for seeded in drawn]
 
     def _check(self, request: DecisionRequest) -> None:
-        if problems := tuple(check_max_reads(request.max_reads, self._defaults.max_reads)):
+        if problems := check_max_reads(request.max_reads, self._defaults.max_reads):
             raise SchemaRejected(*problems)
 
     def _policy(self, request: DecisionRequest) -> Policy:

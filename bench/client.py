@@ -32,9 +32,9 @@ class Timed:
 
 
 async def ask(client: httpx.AsyncClient, body: dict[str, Any]) -> Timed:
-    """Ask one request and wait for its answer."""
+    """Ask one request, read once, and wait for its answer."""
     started = time.perf_counter()
-    response = await client.post("/decide", json=body)
+    response = await client.post("/decide", json={**body, "policy": {"max_reads": 1}})
     wall_ms = (time.perf_counter() - started) * 1000
     answer = response.raise_for_status().json()
     return Timed(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def _entry(line: Mapping[str, Any]) -> Entry:
 
 def write_log(file: Path, entries: Iterable[Entry]) -> None:
     """Write a file of entries."""
-    lines = (json.dumps({"request": one.request, "response": one.response}, ensure_ascii=False) for one in entries)
+    lines = (json.dumps(asdict(one), ensure_ascii=False) for one in entries)
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 

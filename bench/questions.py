@@ -54,8 +54,8 @@ def state(number: int) -> str:
 
 
 def body(count: int, number: int) -> dict[str, Any]:
-    """Request `number` of so many questions, read once."""
-    return {"state": state(number), "rubric": rubric(count), "policy": {"max_reads": 1}}
+    """Request `number` of so many questions."""
+    return {"state": state(number), "rubric": rubric(count)}
 
 
 async def measure_questions(url: str) -> str:

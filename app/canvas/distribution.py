@@ -60,10 +60,9 @@ def score_confidence(probabilities: Distribution) -> float:
     return max(0.0, 1.0 - spread / uniform_spread)
 
 
-def mean(distributions: Sequence[Distribution], weights: Sequence[float]) -> Distribution:
-    """The mean of distributions over the same options, each with its weight; weights sum to 1."""
-    columns = zip(*distributions, strict=True)
-    return tuple(math.fsum(w * p for w, p in zip(weights, column, strict=True)) for column in columns)
+def mean(distributions: Sequence[Distribution]) -> Distribution:
+    """The mean of distributions over the same options."""
+    return tuple(math.fsum(column) / len(distributions) for column in zip(*distributions, strict=True))
 
 
 def total_variation(one: Distribution, other: Distribution) -> float:

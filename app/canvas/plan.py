@@ -38,8 +38,6 @@ LAST_LINE = 64 * 255
 T = TypeVar("T")
 # Of one question, per line, the logprob of each option.
 LineLogprobs = tuple[tuple[float, ...], ...]
-# Per question.
-QuestionLogprobs = tuple[LineLogprobs, ...]
 
 
 class Layout(StrEnum):
@@ -105,11 +103,7 @@ class Plan:
             return self.branches
         return tuple(branch for branch in self.branches if branch.slots[0].question in questions)
 
-    def collect(self, branch_logprobs: Sequence[Sequence[Sequence[float]]]) -> QuestionLogprobs:
-        """What the engine reports per branch, per question."""
-        return tuple(self.collect_some(self.branches, branch_logprobs).values())
-
-    def collect_some(
+    def collect(
         self, branches: Sequence[PlannedBranch], branch_logprobs: Sequence[Sequence[Sequence[float]]]
     ) -> dict[int, LineLogprobs]:
         """What the engine reports of some branches, by the questions that they read, in order."""

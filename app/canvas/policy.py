@@ -7,7 +7,7 @@ goes on while an answer does not meet its demands.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -218,8 +218,9 @@ def _stays_improbable(answer: Answer) -> bool:
     return error is not None and answer.reading.probability + STABLE_ERRORS * error < demanded
 
 
-def check_max_reads(asked: int | None, most: int) -> Iterator[Problem]:
+def check_max_reads(asked: int | None, most: int) -> tuple[Problem, ...]:
     """What is wrong with how many reads a request asks for."""
-    if asked is not None and asked > most:
-        message = f"must be less than or equal to {most}"
-        yield Problem(pointer="/policy/max_reads", code="less_than_equal", message=message)
+    if asked is None or asked <= most:
+        return ()
+    message = f"must be less than or equal to {most}"
+    return (Problem(pointer="/policy/max_reads", code="less_than_equal", message=message),)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -41,29 +40,22 @@ class Pool:
         return replace(self, reads=(*self.reads, *reads), orders=(*self.orders, *[order] * len(reads)))
 
     @cached_property
-    def weights(self) -> tuple[float, ...]:
-        """Of each read: every order counts the same, however often it was read, so that what an option gains from
-        standing first averages out; with one order the reads count the same."""
-        reads_of = Counter(self.orders)
-        return tuple(1 / (len(reads_of) * reads_of[order]) for order in self.orders)
-
-    @cached_property
     def distributions(self) -> tuple[Distribution, ...]:
-        """Per line, the mean of what was read."""
-        return tuple(mean(line, self.weights) for line in zip(*self.reads, strict=True))
+        """Per line, the mean of what was read. Every order counts the same, however often it was read, so that what an
+        option gains from standing first averages out."""
+        return _means(self._order_means)
 
     def std_error(self, line: int, option: int) -> float | None:
         """The standard error of a pooled probability; None if no order was read twice, which says nothing of noise."""
-        return self._error([read[line][option] for read in self.reads])
+        return self._error(lambda read: read[line][option])
 
     @cached_property
     def order_disagreement(self) -> float | None:
         """How far the orders' distributions are apart, of the line where they are farthest: total variation, the mean
         over pairs of orders; None with one order."""
-        orders = dict.fromkeys(self.orders)
-        if len(orders) < 2:
+        pairs = list(combinations(self._order_means, 2))
+        if not pairs:
             return None
-        pairs = list(combinations(map(self._of_order, orders), 2))
         lines = range(len(self.distributions))
         return max(math.fsum(total_variation(a[line], b[line]) for a, b in pairs) / len(pairs) for line in lines)
 
@@ -71,7 +63,7 @@ class Pool:
         """Whether a line's likeliest option leads the next by more than so many standard errors."""
         pooled = self.distributions[line]
         first, second = sorted(range(len(pooled)), key=lambda option: -pooled[option])[:2]
-        error = self._error([read[line][first] - read[line][second] for read in self.reads])
+        error = self._error(lambda read: read[line][first] - read[line][second])
         return error is not None and pooled[first] - pooled[second] > errors * error
 
     def entropy_exceeds(self, threshold: float, line: int, errors: float) -> bool:
@@ -82,16 +74,27 @@ class Pool:
         """
         pooled = self.distributions[line]
         surprise = [-math.log(p) if p > 0 else 0.0 for p in pooled]
-        error = self._error([math.fsum(map(mul, read[line], surprise)) for read in self.reads])
+        error = self._error(lambda read: math.fsum(map(mul, read[line], surprise)))
         return error is not None and entropy_nats(pooled) - errors * error > threshold * math.log(len(pooled))
 
-    def _error(self, values: Sequence[float]) -> float | None:
-        """The standard error of the pooled value of something that every read has."""
-        groups: dict[int, list[float]] = {}
-        for order, value in zip(self.orders, values, strict=True):
-            groups.setdefault(order, []).append(value)
-        return standard_error(list(groups.values()))
+    @cached_property
+    def _by_order(self) -> list[list[QuestionRead]]:
+        """The reads of each order."""
+        groups: dict[int, list[QuestionRead]] = {}
+        for order, read in zip(self.orders, self.reads, strict=True):
+            groups.setdefault(order, []).append(read)
+        return list(groups.values())
 
-    def _of_order(self, order: int) -> tuple[Distribution, ...]:
-        own = [read for read, own_order in zip(self.reads, self.orders, strict=True) if own_order == order]
-        return tuple(mean(line, [1 / len(own)] * len(own)) for line in zip(*own, strict=True))
+    @cached_property
+    def _order_means(self) -> list[QuestionRead]:
+        """What each order says."""
+        return list(map(_means, self._by_order))
+
+    def _error(self, value: Callable[[QuestionRead], float]) -> float | None:
+        """The standard error of the pooled value of something that every read has."""
+        return standard_error([list(map(value, reads)) for reads in self._by_order])
+
+
+def _means(reads: Sequence[QuestionRead]) -> QuestionRead:
+    """Line by line."""
+    return tuple(map(mean, zip(*reads, strict=True)))

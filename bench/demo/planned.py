@@ -38,7 +38,7 @@ class PlannedRequest:
     def values(self, branch_logprobs: Sequence[Sequence[Sequence[float]]]) -> list[object]:
         """What is decided of the questions that are looked at."""
         policy = Policy(entropy_threshold=1.0, max_reads=1)
-        read = self.plan.collect_some(self.plan.branches, branch_logprobs)
+        read = self.plan.collect(self.plan.branches, branch_logprobs)
         inquiry = Inquiry(rubric=self.plan.rubric, policy=policy, seed=0)
         decision = inquiry.observe([read], round_seconds=0.0, remaining_seconds=0.0).decision
         return [meaning(decision[name]) for name in self.labelled.expected]

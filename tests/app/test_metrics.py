@@ -196,7 +196,8 @@ MOST_NATS = {**NATS, "probability": 0.693147181, "selection": 0.693147181}
 def test_entropy_of_answers(metrics: Metrics, planner: Planner) -> None:
     """Normalised and in nats, by kind of question. P4: every kind there is, and nothing that a caller named."""
     plan = planner.plan(EVERY_KIND)
-    undecided = plan.collect([[(-1.0,) * len(slot.options) for slot in branch.slots] for branch in plan.branches])
+    read = [[(-1.0,) * len(slot.options) for slot in branch.slots] for branch in plan.branches]
+    undecided = tuple(plan.collect(plan.branches, read).values())
     _, answers = decide(plan.rubric, pools_of(undecided), 0.3)
     for answer in answers:
         metrics.observe_answer(answer)

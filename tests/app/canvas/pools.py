@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from app.canvas.distribution import normalise
-from app.canvas.plan import QuestionLogprobs
+from app.canvas.plan import LineLogprobs
 from app.canvas.pool import Pool
+
+# Per question.
+QuestionLogprobs = tuple[LineLogprobs, ...]
 
 
 def pools_of(logprobs: QuestionLogprobs) -> list[Pool]:

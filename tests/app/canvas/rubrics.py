@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from app.canvas.errors import RubricRejected
 from app.canvas.json import JsonScalar, escape, identity, to_text
 from app.canvas.option import Option, make_option
-from app.canvas.plan import QuestionLogprobs
 from app.canvas.rubric import Rubric, compile_rubric
 from app.canvas.site import ROOT, Reader, RubricLimits, Site
 from tests.app.canary import CANARY
+from tests.app.canvas.pools import QuestionLogprobs
 
 LIMITS = RubricLimits(
     max_questions=64, max_options=16, max_text_chars=400, max_chars=65_536, max_depth=24, max_nodes=8192

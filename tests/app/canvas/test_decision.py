@@ -14,10 +14,9 @@ from jsonschema import Draft202012Validator
 from app.canvas.condition import make_validator
 from app.canvas.decision import Answer, Outcome, decide, max_entropy, overall
 from app.canvas.errors import NonFiniteLogprobs
-from app.canvas.plan import QuestionLogprobs
 from app.canvas.rubric import Rubric, compile_rubric
 from tests.app.canvas import rubrics
-from tests.app.canvas.pools import pools_of
+from tests.app.canvas.pools import QuestionLogprobs, pools_of
 from tests.app.canvas.rubrics import LIMITS, YES_NO, Schema, random_logprobs, rubric
 
 AB: Schema = {"enum": ["a", "b"]}

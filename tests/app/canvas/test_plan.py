@@ -304,7 +304,7 @@ def test_every_option_is_read_once_and_comes_back(
         ]
         for branch in plan.branches
     ]
-    collected = plan.collect(reported)
+    collected = tuple(plan.collect(plan.branches, reported).values())
     assert [value for lines in collected for line in lines for value in line] == list(numbers.values())
     assert [[len(line) for line in lines] for lines in collected] == [
         [len(question.slot_options)] * question.lines for question in plan.questions
