@@ -31,7 +31,7 @@ vectors := $(venv)/vectors
 demo_work ?= $(venv)/demo-checkpoint
 
 .NOTPARALLEL:
-.PHONY: help serve test check lock clean setup demo-checkpoint
+.PHONY: help serve test chaos soak check lock clean setup demo-checkpoint
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -42,6 +42,12 @@ serve: $(venv)/project.done ## Run the service: the demo checkpoint, or what DEC
 
 test: $(venv)/tokenizer.done $(venv)/dev.done $(venv)/project.done ## Run the tests
 	@$(python) -m pytest
+
+chaos: $(venv)/dev.done $(venv)/project.done ## Kill and stop the engine's processes under load; part of make test
+	@$(python) -m pytest tests/chaos
+
+soak: $(venv)/dev.done $(venv)/project.done ## Ten minutes of load: what is in use before and after; then a crowd
+	@$(python) -m bench.own_service soak overload
 
 check: $(venv)/dev.done $(venv)/project.done ## Check format, lint, types and imports; changes nothing
 	@$(python) -m ruff format --check

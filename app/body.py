@@ -6,9 +6,11 @@ of these has broken a server. Bytes are counted as they arrive, whatever `Conten
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any, NoReturn
 
@@ -16,7 +18,7 @@ from starlette.requests import Request
 
 from app.canvas.errors import Problem
 from app.canvas.json import Json
-from app.errors import BodyTooLarge, MalformedBody, RequestRejected, UnsupportedMediaType
+from app.errors import BodyTooLarge, BodyTooSlow, MalformedBody, RequestRejected, UnsupportedMediaType
 from app.offload import beside_the_loop
 
 MAX_DEPTH = 64
@@ -29,21 +31,33 @@ _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-async def receive_json(request: Request, limit_bytes: int) -> Json:
+async def receive_json(
+    request: Request,
+    limit_bytes: int,
+    *,
+    seconds: float | None = None,
+    take: Callable[[int], None] = lambda _: None,
+) -> Json:
     """The body as a JSON value.
+
+    Args:
+        limit_bytes: it may have.
+        seconds: that it may take to arrive.
+        take: is told of bytes before they are kept, and may raise.
 
     Raises:
         UnsupportedMediaType: not declared as JSON, or content-encoded.
         BodyTooLarge: more than `limit_bytes` bytes arrive.
+        BodyTooSlow: not all of it arrives in time.
         MalformedBody: not JSON as we take it.
     """
     _check_media_type(request)
-    received = bytearray()
-    async for chunk in request.stream():
-        received += chunk
-        if len(received) > limit_bytes:
-            raise BodyTooLarge(_problem("body_too_large", f"the body may have {limit_bytes} bytes"))
-    return await beside_the_loop(len(received), parse_json, bytes(received))
+    try:
+        async with asyncio.timeout(seconds):
+            received = await _receive(request, limit_bytes, take)
+    except TimeoutError:
+        raise BodyTooSlow from None
+    return await beside_the_loop(len(received), parse_json, received)
 
 
 def parse_json(body: bytes) -> Json:
@@ -69,6 +83,16 @@ def parse_json(body: bytes) -> Json:
     if "\\u" in text and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
         raise _malformed("lone_surrogate", "strings must be whole Unicode characters")
     return value
+
+
+async def _receive(request: Request, limit_bytes: int, take: Callable[[int], None]) -> bytes:
+    received = bytearray()
+    async for chunk in request.stream():
+        if len(received) + len(chunk) > limit_bytes:
+            raise BodyTooLarge(_problem("body_too_large", f"the body may have {limit_bytes} bytes"))
+        take(len(chunk))
+        received += chunk
+    return bytes(received)
 
 
 def _check_media_type(request: Request) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field
 from app.canvas.inspection import Inspection, ShownQuestion
 from app.canvas.json import Json
 from app.checks import Check, CheckRequest
+from app.tenant import ANYBODY, Tenant
 from app.wire import AskRequest, ProblemItem, Wire, check_state, parse_body, plan_request, problem_item
 
 
@@ -71,8 +72,8 @@ class RubricCheckResponse(Wire):
     canvases: list[CanvasItem]
 
 
-def parse_check_request(body: Json) -> CheckRequest:
-    """A body as a request to look at a rubric.
+def parse_check_request(body: Json, tenant: Tenant = ANYBODY) -> CheckRequest:
+    """A body of this tenant's as a request to look at a rubric.
 
     Raises:
         SchemaRejected: naming every field that is missing, unknown or of the wrong type.
@@ -80,7 +81,7 @@ def parse_check_request(body: Json) -> CheckRequest:
     request = parse_body(RubricCheckRequest, body)
     if request.state is not None:
         check_state(request.state)
-    return CheckRequest(asked=plan_request(request), state=request.state, max_reads=request.policy.max_reads)
+    return CheckRequest(asked=plan_request(request, tenant), state=request.state, max_reads=request.policy.max_reads)
 
 
 def check_response(check: Check) -> RubricCheckResponse:

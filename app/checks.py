@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from app.admission import Admission
 from app.canvas.errors import PlanTooLarge, Problem, PromptTooLong, RubricRejected
@@ -12,7 +13,10 @@ from app.canvas.json import Json
 from app.canvas.policy import check_max_reads
 from app.canvas.prompt import state_text
 from app.lifecycle import Lifecycle
+from app.offload import in_a_thread
 from app.plans import PlanRequest, Plans
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,30 +54,33 @@ class CheckService:
         self._admission = admission
         self._lifecycle = lifecycle
 
-    async def check(self, request: CheckRequest) -> Check:
-        """Look at a rubric. What is wrong with it is the answer, not an error.
+    async def answer(self, request: CheckRequest, write: Callable[[Check], T]) -> T:
+        """What is written of a look at a rubric. What is wrong with it is the answer, not an error.
 
         Raises:
-            NotServing, Overloaded: not now.
+            NotServing, Overloaded, QuotaExceeded: not now.
         """
         self._lifecycle.require_ready()
+        with self._admission.permit(request.asked.tenant):
+            # As much work as the rubric is large.
+            return await in_a_thread(write, await self._check(request))
+
+    async def _check(self, request: CheckRequest) -> Check:
         if problems := check_max_reads(request.max_reads, self._max_reads):
             return Check(problems=problems)
-        with self._admission.permit():
-            try:
-                plan = await self._plans.plan(request.asked)
-            except RubricRejected as rejected:
-                return Check(problems=rejected.problems)
-            except (PromptTooLong, PlanTooLarge) as refusal:
-                return Check(problems=(refusal.problem,))
-            planner = self._plans.planner
-            # As much work as the rubric is large.
-            inspection = await asyncio.to_thread(inspect, plan, planner.tokenizer, planner.max_model_len)
-            if request.state is None:
-                return Check(inspection=inspection)
-            try:
-                prompt = await self._plans.prompt(plan, request.state)
-            except PromptTooLong as refusal:
-                return Check(problems=(refusal.problem,), inspection=inspection)
-            tokens = len(prompt) - inspection.prompt_tokens
-            return Check(inspection=inspection, state=state_text(request.state), state_tokens=tokens)
+        try:
+            plan = await self._plans.plan(request.asked)
+        except RubricRejected as rejected:
+            return Check(problems=rejected.problems)
+        except (PromptTooLong, PlanTooLarge) as refusal:
+            return Check(problems=(refusal.problem,))
+        planner = self._plans.planner
+        inspection = await in_a_thread(inspect, plan, planner.tokenizer, planner.max_model_len)
+        if request.state is None:
+            return Check(inspection=inspection)
+        try:
+            prompt = await self._plans.prompt(plan, request.state)
+        except PromptTooLong as refusal:
+            return Check(problems=(refusal.problem,), inspection=inspection)
+        tokens = len(prompt) - inspection.prompt_tokens
+        return Check(inspection=inspection, state=state_text(request.state), state_tokens=tokens)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from app.admission import Admission
+from app.admission import Account, Admission, Budget
 from app.canvas.decision import Answer, Outcome, overall
 from app.canvas.json import Json
 from app.canvas.noise import is_sampled, seed_of
@@ -98,13 +98,30 @@ class Decision:
     results: tuple[ReadResult, ...]
     total_seconds: float
 
+    @property
+    def size(self) -> int:
+        """About how much there is to write and to count, in characters."""
+        options = sum(len(answer.question.options) for answer in self.answers)
+        return options * len(self.seeds) * CHARS_PER_NODE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """A state laid out under a plan."""
+    """A state laid out under a plan, for whoever has this salt."""
 
     plan: Plan
     prompt_token_ids: tuple[int, ...]
+    cache_salt: str | None
+
+    @property
+    def tokens(self) -> int:
+        """That one read of all of it has."""
+        return len(self.prompt_token_ids) + sum(branch.tokens for branch in self.plan.branches)
+
+    def tokens_of(self, made: Round) -> int:
+        """That a round of reads has, which share the prompt."""
+        branches = sum(branch.tokens for branch in self.plan.branches_of(made.questions))
+        return len(self.prompt_token_ids) + branches * len(made.seeds)
 
 
 @dataclass(slots=True)
@@ -143,38 +160,49 @@ class DecisionService:
         self._metrics = metrics
 
     async def decide(self, request: DecisionRequest) -> Decision:
-        """Decide, within the deadline.
+        """Decide, within the deadline; raises as `answer` does."""
+        return await self.answer(request, lambda decision: decision)
+
+    async def answer(self, request: DecisionRequest, write: Callable[[Decision], T]) -> T:
+        """What is written of a decision that is made within the deadline. The request is under way until it is written.
 
         Raises:
             SchemaRejected: it asks for more reads than are served.
             RubricRejected, PromptTooLong, PlanTooLarge: the request cannot be laid out.
-            NotServing, Overloaded, DeadlineExceeded: not now.
+            NotServing, Overloaded, QuotaExceeded, DeadlineExceeded: not now.
             EngineDied, ReadFailed, NonFiniteLogprobs: the engine failed.
             InternalError: a bug of ours.
         """
         self._lifecycle.require_ready()
-        with self._admission.permit(), self._metrics.inflight.track_inprogress():
+        permit, tokens = self._admission.permit(request.asked.tenant), self._admission.tokens
+        with permit, tokens.account() as account, self._metrics.inflight.track_inprogress():
+            deadline, count = self._deadline_seconds(request), self._metrics.observe_read
             try:
-                decision = await self._decide(request, self._deadline_seconds(request), self._metrics.observe_read)
+                decision = await self._decide(request, deadline, count, account)
             except EngineDied:
                 # Now, not when the engine is next looked at: `/health` says no whenever this does.
                 if self._lifecycle.phase is not Phase.STOPPED:  # then it was taken down on purpose
                     self._lifecycle.enter(Phase.FAILED)
                 raise
-        self._metrics.observe_decision(
-            reads=len(decision.seeds),
-            answers=decision.answers,
-            outcome=decision.outcome,
-            stop_reason=decision.stop_reason,
-        )
-        return decision
+            self._metrics.observe_decision(
+                reads=len(decision.seeds),
+                answers=decision.answers,
+                outcome=decision.outcome,
+                stop_reason=decision.stop_reason,
+            )
+            return await beside_the_loop(decision.size, write, decision)
 
     async def decide_unguarded(self, request: DecisionRequest) -> Decision:
         """Decide without admission, deadline or count: the start-up decision, made before anything else is served."""
-        return await self._decide(request, None, lambda _: None)
+        with Budget().account() as account:
+            return await self._decide(request, None, lambda _: None, account)
 
     async def _decide(
-        self, request: DecisionRequest, deadline_seconds: float | None, count: Callable[[ReadResult], None]
+        self,
+        request: DecisionRequest,
+        deadline_seconds: float | None,
+        count: Callable[[ReadResult], None],
+        account: Account,
     ) -> Decision:
         """Decide: from the first read, which has to be there by the deadline, and from what else is read until then."""
         started = time.perf_counter()
@@ -184,10 +212,11 @@ class DecisionService:
         try:
             async with asyncio.timeout(deadline_seconds):
                 case = await self._lay_out(request.asked, request.state)
+                account.take(case.tokens)
                 inquiry = await self._read_first(request, case, results, ends)
         except TimeoutError:
             raise DeadlineExceeded from None
-        inquiry, stopped = await self._read_on(request, case, inquiry, results, ends)
+        inquiry, stopped = await self._read_on(request, case, inquiry, results, ends, account)
         size = case.plan.rubric.nodes * CHARS_PER_NODE
         return await beside_the_loop(size, self._conclude, case.plan, inquiry, stopped, results, started)
 
@@ -198,7 +227,13 @@ class DecisionService:
         return await self._read(case, inquiry, results, ends, tells_mass=tells_mass)
 
     async def _read_on(
-        self, request: DecisionRequest, first: _Case, inquiry: Inquiry, results: _Results, ends: float
+        self,
+        request: DecisionRequest,
+        first: _Case,
+        inquiry: Inquiry,
+        results: _Results,
+        ends: float,
+        account: Account,
     ) -> tuple[Inquiry, StopReason]:
         """The rounds behind the first, and why there are no more. What was read before the deadline is an answer."""
         with suppress(TimeoutError):
@@ -207,12 +242,14 @@ class DecisionService:
                     rotation = inquiry.next.rotation % first.plan.orders
                     asked = replace(request.asked, rotation=rotation)
                     case = await self._lay_out(asked, request.state) if rotation else first
+                    account.hold(case.tokens_of(inquiry.next))
                     inquiry = await self._read(case, inquiry, results, ends)
         return inquiry, StopReason.DEADLINE if isinstance(inquiry.next, Round) else inquiry.next
 
     async def _lay_out(self, asked: PlanRequest, state: Json) -> _Case:
         plan = await self._plans.plan(asked)
-        return _Case(plan=plan, prompt_token_ids=await self._plans.prompt(plan, state))
+        prompt = await self._plans.prompt(plan, state)
+        return _Case(plan=plan, prompt_token_ids=prompt, cache_salt=asked.tenant.cache_salt)
 
     async def _read(
         self, case: _Case, inquiry: Inquiry, results: _Results, ends: float, *, tells_mass: bool = False
@@ -248,7 +285,8 @@ class DecisionService:
         together = max(1, planner.max_branch_tokens // sum(branch.tokens for branch in branches))
         portions = (made.seeds[first : first + together] for first in range(0, len(made.seeds), together))
         drawn = [planner.draw(branches, case.prompt_token_ids, seeds) for seeds in portions]
-        return [(seeded, read_request(plan, seeded, tells_mass=tells_mass)) for seeded in drawn]
+        salt = case.cache_salt
+        return [(seeded, read_request(plan, seeded, tells_mass=tells_mass, cache_salt=salt)) for seeded in drawn]
 
     def _check(self, request: DecisionRequest) -> None:
         if problems := check_max_reads(request.max_reads, self._defaults.max_reads):
@@ -286,7 +324,9 @@ class DecisionService:
         )
 
 
-def read_request(plan: Plan, seeded: SeededRead, *, tells_mass: bool = False) -> ReadRequest:
+def read_request(
+    plan: Plan, seeded: SeededRead, *, tells_mass: bool = False, cache_salt: str | None = None
+) -> ReadRequest:
     """What the engine is asked: branches of a plan behind one prompt."""
     branches = (
         Branch(
@@ -305,6 +345,7 @@ def read_request(plan: Plan, seeded: SeededRead, *, tells_mass: bool = False) ->
         # Constrained logprobs are relative to the labels that travel together: parts of one slot could not be compared,
         # and labels always have all the mass.
         is_constrained=not (plan.is_in_parts or tells_mass),
+        cache_salt=cache_salt,
     )
 
 

@@ -12,6 +12,8 @@ from app.wire import ProblemDocument
 PROBLEM = {"application/problem+json": {"schema": schema_of(ProblemDocument)}}
 DESCRIPTIONS = {
     400: "The body is not JSON as it is taken here.",
+    401: "No key, or one that is nobody's.",
+    408: "The body did not arrive in time.",
     413: "The body is over the byte limit.",
     415: "The body is not declared as JSON, or is encoded.",
     422: "Understood, but outside what is accepted.",

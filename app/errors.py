@@ -6,7 +6,10 @@
     │   ├── BodyTooLarge
     │   ├── UnsupportedMediaType
     │   └── SchemaRejected      JSON, but not a decision request
+    ├── Unauthenticated         no key, or nobody's
+    ├── BodyTooSlow             the body did not arrive in time
     ├── Overloaded              healthy and full
+    ├── QuotaExceeded           healthy, and this tenant has its share
     ├── NotServing              cannot serve
     │   ├── Starting
     │   ├── Draining
@@ -18,6 +21,8 @@
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from app.canvas.errors import Problem
 
@@ -50,8 +55,22 @@ class SchemaRejected(RequestRejected):
     """The body is JSON but not a decision request."""
 
 
+class Unauthenticated(ServiceError):
+    """The request has no key, or one that is nobody's."""
+
+    headers: Mapping[str, str] = {"WWW-Authenticate": "Bearer"}
+
+
+class BodyTooSlow(ServiceError):
+    """The body did not arrive in time."""
+
+
 class Overloaded(ServiceError):
-    """As many requests as allowed are being served."""
+    """As much as allowed is being served."""
+
+
+class QuotaExceeded(ServiceError):
+    """As many requests of one tenant as allowed are being served."""
 
 
 class NotServing(ServiceError):

@@ -10,6 +10,9 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 
 from app import __version__
+from app.access import Access
+from app.admission import Admission
+from app.authentication import Authentication
 from app.canvas.errors import CanvasError
 from app.errors import ServiceError
 from app.lifecycle import Lifecycle, Phase
@@ -34,17 +37,40 @@ def make_engine(settings: Settings) -> EngineFactory:
     return VllmEngine
 
 
-def create_app(settings: Settings, engine_factory: EngineFactory, on_failure: OnFailure = lambda _: None) -> FastAPI:
+def make_admission(settings: Settings) -> Admission:
+    """How much is served at once, as the settings have it."""
+    return Admission(
+        settings.max_inflight,
+        tenants=len({key.tenant for key in settings.api_keys}) or 1,
+        tenant_inflight=settings.tenant_inflight,
+        max_tokens=settings.inflight_tokens,
+        max_bytes=settings.receiving_bytes,
+    )
+
+
+def create_app(
+    settings: Settings,
+    engine_factory: EngineFactory,
+    on_failure: OnFailure = lambda _: None,
+    *,
+    lifecycle: Lifecycle | None = None,
+    admission: Admission | None = None,
+) -> FastAPI:
     """The application. Pure: nothing is started before its lifespan is entered.
 
-    The socket is open while the engine loads, so that `/health` can say so; `/decide` answers 503 until then.
+    The socket is open while the engine loads, so that `/health` can say so; `/decide` answers 503 until then. Who owns
+    the process keeps lifecycle and admission in hand, to end it in order.
     """
     collectors = Metrics()
-    lifecycle = Lifecycle()
+    lifecycle = lifecycle or Lifecycle()
+    admission = admission or make_admission(settings)
+    problems = ProblemHandler(collectors)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[State]:
-        state = State(settings=settings, lifecycle=lifecycle, metrics=collectors, serving=Serving())
+        state = State(
+            settings=settings, lifecycle=lifecycle, admission=admission, metrics=collectors, serving=Serving()
+        )
         startup = Startup(state, engine_factory)
         supervisor = asyncio.create_task(startup.supervise(on_failure), name="engine supervisor")
         try:
@@ -66,9 +92,11 @@ def create_app(settings: Settings, engine_factory: EngineFactory, on_failure: On
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.add_middleware(RequestBoundary, metrics=collectors)
+    # The last that is added is the first that sees a request.
+    app.add_middleware(Authentication, access=Access(settings.api_keys), problems=problems)
+    app.add_middleware(RequestBoundary, metrics=collectors, lifecycle=lifecycle)
     for route in (decide, rubrics, health, metrics):
         app.include_router(route.router)
     for kind in (ServiceError, CanvasError, EngineError, HTTPException):
-        app.add_exception_handler(kind, ProblemHandler(collectors))
+        app.add_exception_handler(kind, problems)
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from math import log
 
 from cachetools import LRUCache
@@ -18,6 +19,16 @@ NATS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 READS = (1, 2, 4, 8, 16, 32)
 # More steps than any read takes part in.
 REMEMBERED_STEPS = 4096
+
+
+class EndReason(StrEnum):
+    """Why a connection was ended that its caller would have kept."""
+
+    HEADERS_LATE = "headers_late"
+    HEADERS_TOO_LONG = "headers_too_long"
+    NOT_HTTP = "not_http"
+    BODY_UNREAD = "body_unread"
+    ANSWER_NOT_TAKEN = "answer_not_taken"
 
 
 class Metrics:
@@ -64,11 +75,16 @@ class Metrics:
         )
         self.inflight = Gauge("decide_inflight", "Requests being served.", registry=registry)
         self.rejected = Counter("decide_rejected", "Requests turned away.", ["reason"], registry=registry)
+        self.connections_ended = Counter(
+            "decide_connections_ended", "Connections of slow or broken callers.", ["reason"], registry=registry
+        )
         # There from the start: a rate over a series that appears with its first event misses that event.
         for path in ("fused", "two_step"):
             self.reads.labels(path)
         for reason in Fallback:
             self.fallbacks.labels(reason.value)
+        for end_reason in EndReason:
+            self.connections_ended.labels(end_reason.value)
         for stop_reason in StopReason:
             self.stop_reasons.labels(stop_reason.value)
         self._seen_steps: LRUCache[int, bool] = LRUCache(REMEMBERED_STEPS)

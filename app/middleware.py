@@ -7,16 +7,19 @@ can quote a request.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import secrets
 import time
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.errors import Draining
+from app.lifecycle import REFUSALS, Lifecycle
 from app.logging import log
 from app.metrics import Metrics
 from app.problems import answer_problem
+from app.request_id import new_request_id
 
 UNMATCHED_ROUTE = "unmatched"
 # No status was sent: nginx's number for a client that left.
@@ -27,21 +30,27 @@ REQUEST_ID_HEADER = b"x-request-id"
 class RequestBoundary:
     """Outermost: gives a request its id, answers what nobody handled, counts and logs every request once."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, lifecycle: Lifecycle) -> None:
         self._app = app
         self._metrics = metrics
+        self._lifecycle = lifecycle
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope["onestep.request_id"] = f"req_{secrets.token_hex(12)}"
+        scope["onestep.request_id"] = new_request_id()
         answer = _Answer(scope, send)
         started = time.perf_counter()
         try:
             await self._app(scope, receive, answer.send)
         except ClientDisconnect:
             return  # nobody is left to answer
+        except asyncio.CancelledError:
+            # The process could not wait for it any longer. Not raised again: the server would answer for us.
+            if not answer.status:
+                refusal = REFUSALS.get(self._lifecycle.phase, Draining)
+                await answer_problem(Request(scope), refusal())(scope, receive, answer.send)
         except Exception as error:
             log(logging.ERROR, "unhandled error", error=error, request_id=scope["onestep.request_id"])
             if not answer.status:

@@ -54,6 +54,11 @@ DEAD = Row(
     detail="The engine of this replica failed; the replica will be replaced.",
     may_retry=True,
 )
+# Answered before there is a request that an application could see.
+NOT_HTTP = Row(status=400, code="malformed_request", title="Malformed request", detail="This is not HTTP/1.1.")
+HEADERS_TOO_LONG = Row(
+    status=431, code="headers_too_long", title="Headers too long", detail="Headers and path together are too long."
+)
 TABLE: dict[type[Exception], Row] = {
     errors.MalformedBody: Row(
         status=400,
@@ -93,6 +98,22 @@ TABLE: dict[type[Exception], Row] = {
         code="plan_too_large",
         title="Plan too large",
         detail="The questions, as they are laid out, take more reading than one request may.",
+    ),
+    errors.Unauthenticated: Row(
+        status=401,
+        code="unauthenticated",
+        title="Unauthenticated",
+        detail="Send a key of this service: Authorization: Bearer, or X-Api-Key.",
+    ),
+    errors.BodyTooSlow: Row(
+        status=408, code="body_too_slow", title="Body too slow", detail="The body did not arrive in time."
+    ),
+    errors.QuotaExceeded: Row(
+        status=429,
+        code="quota_exceeded",
+        title="Quota exceeded",
+        detail="As many requests of yours as this replica serves at once are under way.",
+        may_retry=True,
     ),
     errors.Overloaded: Row(
         status=429,
@@ -161,6 +182,19 @@ def answer_problem(request: Request, error: Exception) -> JSONResponse:
         headers=headers,
         media_type=MEDIA_TYPE,
     )
+
+
+def raw_problem(row: Row, request_id: str) -> bytes:
+    """A whole HTTP/1.1 answer, for what came before there was a request; the connection ends with it."""
+    body = _document(row, f"urn:onestep:request:{request_id}", ()).model_dump_json().encode()
+    head = (
+        f"HTTP/1.1 {row.status} {row.title}",
+        f"content-type: {MEDIA_TYPE}",
+        f"content-length: {len(body)}",
+        f"x-request-id: {request_id}",
+        "connection: close",
+    )
+    return "\r\n".join((*head, "", "")).encode() + body
 
 
 def instance_of(scope: Mapping[str, object]) -> str:

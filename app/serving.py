@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
+from app.admission import Admission
 from app.canvas.question import Kind
 from app.checks import CheckService
 from app.decisions import DecisionService
@@ -30,5 +31,6 @@ class State(TypedDict):
 
     settings: Settings
     lifecycle: Lifecycle
+    admission: Admission
     metrics: Metrics
     serving: Serving

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from app.access import MOST_KEYS, SHORTEST_KEY_CHARS, ApiKey
 from app.canvas.policy import MOST_READS
 
 PREFIX = "DECIDE_"
@@ -28,6 +30,13 @@ class BadSettings(ValueError):
 def demo_checkpoint() -> str:
     """The folder of the checkpoint in the box."""
     return str(files("engine.demo") / "checkpoint")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _integer(low: int, high: int) -> Callable[[str], int]:
@@ -66,6 +75,19 @@ def _text(text: str) -> str:
     if not text.strip():
         raise ValueError
     return text
+
+
+def _keys(text: str) -> tuple[ApiKey, ...]:
+    keys = tuple(map(ApiKey.parse, text.split(",")))
+    if len(keys) > MOST_KEYS or len({key.digest for key in keys}) < len(keys):
+        raise ValueError
+    return keys
+
+
+_keys.__doc__ = (
+    f"`tenant:key`, up to {MOST_KEYS} of them separated by commas, no key twice and none below {SHORTEST_KEY_CHARS} "
+    "characters; a key may be `sha256:` and its digest in hexadecimal"
+)
 
 
 def _setting(default: Any, parse: Callable[[str], Any], about: str) -> Any:
@@ -111,9 +133,31 @@ class Settings:
     branch_tokens: int = _setting(
         16_384, _integer(64, 1 << 20), "tokens that one read of a request may have behind its prompt, in all"
     )
+    api_keys: tuple[ApiKey, ...] = _setting(
+        (), _keys, "who may ask, as `tenant:key`, separated by commas; needed to listen beyond loopback"
+    )
+    allow_anonymous: int = _setting(
+        0, _integer(0, 1), "1: listen beyond loopback without keys, where something in front authenticates"
+    )
     max_inflight: int = _setting(64, _integer(1, 10_000), "requests served at once; the next gets 429")
+    tenant_inflight: int | None = _setting(
+        None, _integer(1, 10_000), "requests of one tenant served at once; the next gets 429"
+    )
+    inflight_tokens: int = _setting(
+        65_536, _integer(64, 1 << 30), "tokens of requests served at once, prompts and canvases; more get 429"
+    )
     deadline_seconds: float = _setting(30.0, _number(0.01, 3600), "a request not finished by then gets 504")
+    drain_delay_seconds: float = _setting(
+        5.0, _number(0, 600), "after SIGTERM: how long `/health` says 503 before the port closes"
+    )
+    stall_seconds: float = _setting(
+        30.0, _number(1, 3600), "an engine that finishes nothing for so long, and then no read of ours either, is dead"
+    )
     body_limit_bytes: int = _setting(1 << 20, _integer(1024, 1 << 28), "longest request body, in bytes")
+    body_seconds: float = _setting(10.0, _number(0.01, 3600), "a body not there by then gets 408")
+    receiving_bytes: int = _setting(
+        1 << 26, _integer(1024, 1 << 34), "bodies that arrive at once, in bytes, together; more get 429"
+    )
     rubric_text_chars: int = _setting(4096, _integer(16, 1 << 20), "longest single text in a rubric")
     rubric_chars: int = _setting(65_536, _integer(64, 1 << 24), "all texts of a rubric together")
     rubric_questions: int = _setting(64, _integer(1, 64), "questions of a rubric")
@@ -132,6 +176,11 @@ class Settings:
             raise BadSettings("DECIDE_BLOCK_SIZE must be a multiple of 16")
         if self.canvas_length >= self.max_model_len:
             raise BadSettings("DECIDE_CANVAS_LENGTH must be less than DECIDE_MAX_MODEL_LEN")
+        if not (self.api_keys or self.allow_anonymous or _is_loopback(self.host)):
+            raise BadSettings(
+                "DECIDE_HOST is not a loopback address: set DECIDE_API_KEYS, or DECIDE_ALLOW_ANONYMOUS=1 if something "
+                "in front of the service authenticates"
+            )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Settings:

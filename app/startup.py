@@ -5,28 +5,30 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import psutil
 
-from app.admission import Admission
 from app.calibration import load_temperatures
 from app.canvas.errors import CanvasError, UnfitTokenizer
 from app.canvas.plan import Planner
 from app.canvas.site import RubricLimits
 from app.canvas.tokenizer import Tokenizer
 from app.checks import CheckService
-from app.decisions import DecisionRequest, DecisionService, Defaults, ServedModel
+from app.decisions import DecisionRequest, DecisionService, Defaults, ServedModel, read_request
 from app.fingerprint import fingerprint
 from app.lifecycle import Phase
 from app.logging import log
 from app.plans import PlanRequest, Plans
+from app.pulse import WatchedEngine
 from app.serving import State
 from app.settings import BadSettings, Settings
 from app.tokenizer import CheckpointTokenizer
 from engine.checkpoint import Checkpoint, locate_checkpoint
-from engine.protocol import Engine, EngineDied, EngineError, EngineInfo
+from engine.protocol import Engine, EngineDied, EngineError, EngineInfo, ReadFailed, ReadRequest
 from engine.settings import EngineSettings
 
 EngineFactory = Callable[[EngineSettings], Engine]
@@ -53,7 +55,9 @@ class Startup:
     def __init__(self, state: State, engine_factory: EngineFactory) -> None:
         self._state = state
         self._engine_factory = engine_factory
-        self._engine: Engine | None = None
+        self._engine: WatchedEngine | None = None
+        # A read of the service's own, ready to be asked: nothing but the engine is needed for it.
+        self._probe: ReadRequest | None = None
 
     async def supervise(self, on_failure: OnFailure) -> None:
         """Start the service, then watch the engine for as long as it lives."""
@@ -63,6 +67,7 @@ class Startup:
             while lifecycle.phase is not Phase.FAILED:  # a request may have found the engine dead first
                 await asyncio.sleep(WATCH_SECONDS)
                 await engine.check()
+                await self._hear(engine)
             raise EngineDied("a request found the engine dead")
         except Exception as error:
             phase = lifecycle.phase
@@ -73,7 +78,7 @@ class Startup:
             lifecycle.enter(Phase.FAILED)
             on_failure(phase)
 
-    async def run(self) -> Engine:
+    async def run(self) -> WatchedEngine:
         """Leave the service READY.
 
         Raises:
@@ -83,11 +88,12 @@ class Startup:
         serving.temperatures = load_temperatures(settings.calibration, settings.model_name)
         checkpoint = await asyncio.to_thread(locate_checkpoint, settings.checkpoint, settings.revision)
         planner = await asyncio.to_thread(make_planner, settings, checkpoint)
-        self._engine = self._engine_factory(engine_settings(settings, checkpoint))
+        self._engine = WatchedEngine(engine=self._engine_factory(engine_settings(settings, checkpoint)))
         info = await self._engine.start()
         if planner.tokenizer.vocabulary_size > info.vocabulary_size:
             raise UnfitTokenizer("the checkpoint's tokenizer has more tokens than its model")
         service = self._serve(self._engine, planner, info)
+        self._probe = first_read(planner)
         await service.decide_unguarded(FIRST_DECISION)
         freeze_heap()
         self._state["lifecycle"].enter(Phase.READY)
@@ -107,12 +113,29 @@ class Startup:
         if self._engine is not None:
             await self._engine.close()
 
+    async def _hear(self, engine: WatchedEngine) -> None:
+        """Make sure that an engine which has answered nothing for long still answers.
+
+        Raises:
+            EngineDied: it does not.
+        """
+        seconds, probe = self._state["settings"].stall_seconds, self._probe
+        if probe is None or engine.silent_seconds <= seconds:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await engine.read(replace(probe, request_id=f"probe_{secrets.token_hex(12)}"))
+        except ReadFailed:
+            return  # that is an answer
+        except TimeoutError:
+            if engine.silent_seconds > seconds:  # else it has answered others meanwhile
+                raise EngineDied("the engine lives but does not answer") from None
+
     def _serve(self, engine: Engine, planner: Planner, info: EngineInfo) -> DecisionService:
         settings, serving = self._state["settings"], self._state["serving"]
         serving.info, serving.fingerprint = info, fingerprint(info, serving.temperatures)
         plans = Plans(planner, settings.rubric_cache_entries)
-        admission = Admission(settings.max_inflight)
-        lifecycle = self._state["lifecycle"]
+        admission, lifecycle = self._state["admission"], self._state["lifecycle"]
         serving.checks = CheckService(
             plans=plans, max_reads=settings.max_reads, admission=admission, lifecycle=lifecycle
         )
@@ -132,6 +155,12 @@ class Startup:
             metrics=self._state["metrics"],
         )
         return serving.service
+
+
+def first_read(planner: Planner) -> ReadRequest:
+    """The one read of the first decision."""
+    plan = planner.plan(FIRST_DECISION.asked.rubric)
+    return read_request(plan, planner.seed_read(plan, str(FIRST_DECISION.state), None))
 
 
 def engine_settings(settings: Settings, checkpoint: Checkpoint) -> EngineSettings:

@@ -21,6 +21,7 @@ from app.canvas.policy import MOST_READS, Policy
 from app.decisions import Decision, DecisionRequest
 from app.errors import SchemaRejected
 from app.plans import PlanRequest
+from app.tenant import ANYBODY, Tenant
 
 # The rule each pydantic error stands for. Pydantic's own messages may quote the input, so they are not used.
 MESSAGES = {
@@ -175,8 +176,8 @@ class ProblemDocument(Wire):
     errors: list[ProblemItem]
 
 
-def parse_decide_request(body: Json) -> DecisionRequest:
-    """A body as a decision request.
+def parse_decide_request(body: Json, tenant: Tenant = ANYBODY) -> DecisionRequest:
+    """A body of this tenant's as a decision request.
 
     Raises:
         SchemaRejected: naming every field that is missing, unknown or of the wrong type.
@@ -186,7 +187,7 @@ def parse_decide_request(body: Json) -> DecisionRequest:
     policy = request.policy
     return DecisionRequest(
         state=request.state,
-        asked=plan_request(request),
+        asked=plan_request(request, tenant),
         entropy_threshold=policy.entropy_threshold,
         max_reads=policy.max_reads,
         rotates_options=policy.rotate_options,
@@ -222,13 +223,14 @@ def check_state(state: Json) -> None:
         raise SchemaRejected(Problem(pointer="/state", code="state_type", message=MESSAGES["state_type"]))
 
 
-def plan_request(request: AskRequest) -> PlanRequest:
-    """What is asked, and how it is laid out."""
+def plan_request(request: AskRequest, tenant: Tenant) -> PlanRequest:
+    """What is asked, for whom, and how it is laid out."""
     return PlanRequest(
         rubric=request.rubric,
         instructions=request.instructions,
         layout=Layout(request.policy.layout),
         order=Order(request.policy.order),
+        tenant=tenant,
     )
 
 

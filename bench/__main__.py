@@ -14,10 +14,12 @@ from bench.demo.relabelling import RELABELLING
 from bench.first_requests import measure_first_requests
 from bench.latency import LATENCY
 from bench.overhead import measure_overhead
+from bench.overload import OVERLOAD
 from bench.questions import measure_questions
 from bench.record import RECORD
 from bench.replay import REPLAY
 from bench.rereads import REREADS
+from bench.soak import SOAK
 from bench.steps import STEPS
 
 COMMANDS: dict[str, Command] = {
@@ -33,6 +35,8 @@ COMMANDS: dict[str, Command] = {
     "record": RECORD,
     "replay": REPLAY,
     "calibrate": CALIBRATE,
+    "overload": OVERLOAD,
+    "soak": SOAK,
     "accuracy": ACCURACY,
     "relabelling": RELABELLING,
 }

@@ -22,18 +22,22 @@ GONE_SECONDS = 30.0
 class ServerProcess:
     """`python -m app` on a free loopback port. As a context manager it leaves no process behind."""
 
+    module = "app"
+
     def __init__(self, log: Path, **environment: str) -> None:
         self.log = log
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._environment = {**os.environ, "DECIDE_PORT": str(self.port), **environment}
+        # Nobody balances a load here, so nobody has to learn of a stop.
+        ours = {"DECIDE_PORT": str(self.port), "DECIDE_DRAIN_DELAY_SECONDS": "0"}
+        self._environment = {**os.environ, **ours, **environment}
         self.process: subprocess.Popen[bytes] | None = None
         self._family: dict[int, psutil.Process] = {}
 
     def __enter__(self) -> Self:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "app"], env=self._environment, stdout=log, stderr=subprocess.STDOUT
+                [sys.executable, "-m", self.module], env=self._environment, stdout=log, stderr=subprocess.STDOUT
             )
         return self
 
@@ -96,6 +100,13 @@ class ServerProcess:
             assert time.monotonic() < deadline, f"not in {within_seconds} s:\n{self.log.read_text()}"
             time.sleep(0.1)
 
+    def wait_for_status(self, status: int | None, within_seconds: float) -> None:
+        """Poll `/health` until it is this; None: until nobody listens. The process may end meanwhile."""
+        deadline = time.monotonic() + within_seconds
+        while self.health_status() != status:
+            assert time.monotonic() < deadline, f"not in {within_seconds} s:\n{self.log.read_text()}"
+            time.sleep(0.1)
+
     def health_status(self) -> int | None:
         """Status of `/health`, None while nobody listens."""
         try:
@@ -112,6 +123,12 @@ class ServerProcess:
         self.family()
         self.running.send_signal(number)
         return self.running.wait(60)
+
+
+class SlowServerProcess(ServerProcess):
+    """The same over a fake engine whose reads take `SLOW_READ_SECONDS`."""
+
+    module = "tests.slow_service"
 
 
 def asking_for_reads(body: Any, max_reads: int | None) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
+from fastapi.responses import Response
 
-from app.body import receive_json
-from app.decisions import DecisionService
+from app.decisions import Decision, DecisionService
+from app.departure import while_connected
 from app.documents import body_of, problem_responses
+from app.intake import take_body, tenant_of
 from app.serving import Serving
 from app.wire import DecideRequest, DecideResponse, decide_response, parse_decide_request
 
@@ -16,18 +18,22 @@ router = APIRouter()
 @router.post(
     "/decide",
     response_model=DecideResponse,
-    responses=problem_responses(400, 413, 415, 422, 429, 500, 503, 504),
+    responses=problem_responses(400, 401, 408, 413, 415, 422, 429, 500, 503, 504),
     openapi_extra=body_of(DecideRequest),
 )
-async def decide(request: Request) -> DecideResponse:
+async def decide(request: Request) -> Response:
     """Answer every question of a rubric about a state."""
-    service = _service(request)
-    body = await receive_json(request, request.state.settings.body_limit_bytes)
-    return decide_response(await service.decide(parse_decide_request(body)))
+    body = await take_body(request)
+    asked = parse_decide_request(body, tenant_of(request))
+    content = await while_connected(request.receive, _service(request).answer(asked, _content))
+    return Response(content, media_type="application/json")
+
+
+def _content(decision: Decision) -> bytes:
+    return decide_response(decision).model_dump_json().encode()
 
 
 def _service(request: Request) -> DecisionService:
-    request.state.lifecycle.require_ready()
     serving: Serving = request.state.serving
     assert serving.service is not None, "ready without a service; this is a bug"
     return serving.service

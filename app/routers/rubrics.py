@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
+from fastapi.responses import Response
 
-from app.body import receive_json
 from app.check_wire import RubricCheckRequest, RubricCheckResponse, check_response, parse_check_request
+from app.checks import Check
+from app.departure import while_connected
 from app.documents import body_of, problem_responses
+from app.intake import take_body, tenant_of
 from app.serving import Serving
 
 router = APIRouter()
@@ -15,13 +18,18 @@ router = APIRouter()
 @router.post(
     "/rubrics/check",
     response_model=RubricCheckResponse,
-    responses=problem_responses(400, 413, 415, 422, 429, 500, 503),
+    responses=problem_responses(400, 401, 408, 413, 415, 422, 429, 500, 503),
     openapi_extra=body_of(RubricCheckRequest),
 )
-async def check_rubric(request: Request) -> RubricCheckResponse:
+async def check_rubric(request: Request) -> Response:
     """Show what a rubric becomes, and everything wrong with it; nothing is read."""
-    request.state.lifecycle.require_ready()
+    body = await take_body(request)
     serving: Serving = request.state.serving
     assert serving.checks is not None, "ready without a service; this is a bug"
-    body = await receive_json(request, request.state.settings.body_limit_bytes)
-    return check_response(await serving.checks.check(parse_check_request(body)))
+    asked = parse_check_request(body, tenant_of(request))
+    content = await while_connected(request.receive, serving.checks.answer(asked, _content))
+    return Response(content, media_type="application/json")
+
+
+def _content(check: Check) -> bytes:
+    return check_response(check).model_dump_json().encode()

@@ -22,6 +22,7 @@ class Lesson:
     Attributes:
         concepts: [slots], what the right label stands for.
         likely_slots, likely_token_ids, likely_shares: [likely], labels that should be read at slots, and how likely.
+        asked_slots, asked_columns: [asked], where the options of slots' own questions stand.
         sentence_slots, sentence_columns: [sentences], where slots find said what they ask about.
         option_slots, option_columns: [options], where slots find the right option.
         mark_reads, mark_columns, mark_concepts, mark_labels: [marks]; a label is -1 where there is none.
@@ -32,6 +33,8 @@ class Lesson:
     likely_slots: Tensor
     likely_token_ids: Tensor
     likely_shares: Tensor
+    asked_slots: Tensor
+    asked_columns: Tensor
     sentence_slots: Tensor
     sentence_columns: Tensor
     option_slots: Tensor
@@ -81,6 +84,7 @@ def lesson(examples: Sequence[Example]) -> Lesson:
         for slot, (_, _, target) in enumerate(slots)
         for token_id in target.likely_token_ids
     ]
+    asked = [(slot, column) for slot, (row, _, target) in enumerate(slots) for column in _asked(examples[row], target)]
     sentences = [
         (slot, column) for slot, (row, _, target) in enumerate(slots) for column in _said(examples[row], target)
     ]
@@ -103,6 +107,8 @@ def lesson(examples: Sequence[Example]) -> Lesson:
         likely_slots=_numbers(slot for slot, _, _ in likely),
         likely_token_ids=_numbers(token_id for _, token_id, _ in likely),
         likely_shares=torch.tensor([share for _, _, share in likely], dtype=torch.float32),
+        asked_slots=_numbers(slot for slot, _ in asked),
+        asked_columns=_numbers(column for _, column in asked),
         sentence_slots=_numbers(slot for slot, _ in sentences),
         sentence_columns=_numbers(column for _, column in sentences),
         option_slots=_numbers(slot for slot, _ in options),
@@ -113,6 +119,13 @@ def lesson(examples: Sequence[Example]) -> Lesson:
         mark_labels=_numbers(-1 if mark.label_token_id is None else mark.label_token_id for _, _, mark in marks),
         examples=tuple(examples),
     )
+
+
+def _asked(example: Example, target: Target) -> Iterator[int]:
+    """Where an example explains the labels of a target's question."""
+    for mark in example.marks:
+        if mark.label_token_id in target.label_token_ids:
+            yield mark.position
 
 
 def _said(example: Example, target: Target) -> Iterator[int]:

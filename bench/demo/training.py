@@ -78,6 +78,9 @@ MARK_LAYER, SLOT_LAYER = 1, 2
 MARK_LOSS, LABEL_LOSS, CONCEPT_LOSS, BALANCE_LOSS = 0.5, 0.15, 0.5, 0.01
 # Where a head looks is guided too: without that, slots take very long to find out that there is something to see.
 GUIDE_LOSS, GUIDED_HEAD = 0.5, 0
+# Not the same one: where sentences are read, that head has something else to do by the time there are slots.
+ASKING_HEAD = 1
+LEAST_ATTENTION = 1e-6
 MATRIX_LR, OTHER_LR = 0.01, 3e-3
 WARM_UP_STEPS = 60
 GRADIENT_NORM = 1.0
@@ -256,14 +259,19 @@ class Trainer:
         return CONCEPT_LOSS * concept_loss + GUIDE_LOSS * self._guiding_loss(read, lesson)
 
     def _guiding_loss(self, read: Read, lesson: Lesson) -> Tensor:
-        """One head finds what is said, one in the next layer the option that says the same."""
+        """One head finds the own question, one in the next layer what is said about it, and one in the next the option
+        that says the same."""
+        attention = read.slot_attention(lesson.batch, MARK_LAYER, ASKING_HEAD).exp()
+        own = attention[lesson.asked_slots, lesson.asked_columns]
+        found = torch.zeros(len(attention)).index_add(0, lesson.asked_slots, own)[lesson.asked_slots.unique()]
         said = read.slot_attention(lesson.batch, SLOT_LAYER, GUIDED_HEAD)[
             lesson.sentence_slots, lesson.sentence_columns
         ]
         right = read.slot_attention(lesson.batch, SLOT_LAYER + 1, GUIDED_HEAD)[
             lesson.option_slots, lesson.option_columns
         ]
-        return -(said.sum() / max(len(said), 1) + right.sum() / max(len(right), 1))
+        asked = found.clamp_min(LEAST_ATTENTION).log()
+        return -sum((one.sum() / max(len(one), 1) for one in (asked, said, right)), torch.zeros(()))
 
     def _save(self, folder: Path) -> None:
         """Beside the former state first, so that an interruption leaves one of the two whole."""

@@ -9,14 +9,17 @@ from starlette.exceptions import HTTPException
 from app.canvas.errors import NonFiniteLogprobs, PlanTooLarge, Problem, PromptTooLong, RubricRejected, UnfitTokenizer
 from app.errors import (
     BodyTooLarge,
+    BodyTooSlow,
     DeadlineExceeded,
     Draining,
     EngineDead,
     InternalError,
     MalformedBody,
     Overloaded,
+    QuotaExceeded,
     SchemaRejected,
     Starting,
+    Unauthenticated,
     UnsupportedMediaType,
 )
 from engine.protocol import EngineDied, EngineStartFailed, ReadFailed
@@ -46,6 +49,8 @@ TOO_LONG = Problem(
 )
 CASES = (
     ProblemCase(MalformedBody(PROBLEM), 400, "malformed_body", problems=(PROBLEM,)),
+    ProblemCase(Unauthenticated(), 401, "unauthenticated"),
+    ProblemCase(BodyTooSlow(), 408, "body_too_slow"),
     ProblemCase(BodyTooLarge(PROBLEM), 413, "body_too_large", problems=(PROBLEM,)),
     ProblemCase(UnsupportedMediaType(PROBLEM), 415, "unsupported_media_type", problems=(PROBLEM,)),
     ProblemCase(SchemaRejected(PROBLEM, PROBLEM), 422, "schema_rejected", problems=(PROBLEM, PROBLEM)),
@@ -53,6 +58,7 @@ CASES = (
     ProblemCase(PromptTooLong("/state", 70, 64), 422, "prompt_too_long", problems=(TOO_LONG,)),
     ProblemCase(PlanTooLarge(64), 422, "plan_too_large", problems=(PlanTooLarge(64).problem,)),
     ProblemCase(Overloaded(), 429, "overloaded", may_retry=True),
+    ProblemCase(QuotaExceeded(), 429, "quota_exceeded", may_retry=True),
     ProblemCase(InternalError(CANARY), 500, "internal"),
     ProblemCase(NonFiniteLogprobs(CANARY), 500, "internal"),
     ProblemCase(UnfitTokenizer(CANARY), 500, "internal"),

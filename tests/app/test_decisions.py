@@ -488,6 +488,43 @@ async def test_the_limit_is_checked_before_tokenising(
     assert await service.decide(asking())
 
 
+async def test_tokens_under_way_are_bounded(
+    service: DecisionService, admission: Admission, fake: FakeEngine, watched: WatchedPlanner
+) -> None:
+    """R2: what a read has, prompt and canvases, is counted; one too many costs the engine nothing, and one that is
+    larger than all there is is taken alone."""
+    await service.decide(asking())
+    (once,) = fake.requests
+    tokens = len(once.prompt_token_ids) + len(once.branches[0].canvas_token_ids)
+    fake.gate.clear()
+    admission.tokens.limit = 2 * tokens - 1
+    admitted = asyncio.create_task(service.decide(asking()))
+    await until(lambda: len(fake.requests) == 2)
+    assert admission.tokens.taken == tokens
+    with pytest.raises(Overloaded):
+        await service.decide(asking())
+    assert len(fake.requests) == 2
+    tokenised = len(watched.threads)
+    admission.tokens.limit = tokens
+    with pytest.raises(Overloaded):
+        await service.decide(asking())
+    assert len(watched.threads) == tokenised  # nothing is left for anybody, which is known before
+    fake.gate.set()
+    await admitted
+    assert admission.tokens.taken == 0
+    admission.tokens.limit = 1
+    assert await service.decide(asking())
+
+
+async def test_the_services_own_decision_is_made_whatever_is_under_way(
+    service: DecisionService, admission: Admission
+) -> None:
+    """R15: an engine that is busy is not one that does not answer."""
+    with admission.permit(), admission.permit(), admission.tokens.account() as account:
+        account.take(admission.tokens.limit)
+        assert await service.decide_unguarded(asking())
+
+
 async def test_nothing_is_decided_before_ready(
     service: DecisionService, lifecycle: Lifecycle, fake: FakeEngine
 ) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from fastapi import FastAPI
 
@@ -50,3 +51,19 @@ async def test_two_services_in_one_process(settings: Settings, fake: FakeEngine)
             assert 'decide_requests_total{route="/decide"' in (await one.get("/metrics")).text
             assert 'decide_requests_total{route="/decide"' not in (await other.get("/metrics")).text
         assert await phase_of(one) == "ready"
+
+
+async def test_many_starts_and_stops_leave_nothing(settings: Settings, fake: FakeEngine) -> None:
+    """R16: after fifty of them no more files are open and no more threads run than after the first."""
+
+    async def once() -> tuple[int, int]:
+        async with serving(create_app(settings, lambda _: FakeEngine(settings=fake.settings))) as client:
+            await until_phase(client, "ready")
+            assert (await client.post("/decide", json=request_body())).status_code == 200
+        return psutil.Process().num_fds(), psutil.Process().num_threads()
+
+    files, threads = await once()
+    for _ in range(49):
+        now_files, now_threads = await once()
+    assert now_files <= files + 2
+    assert now_threads <= threads + 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.authentication import Authentication
+from app.lifecycle import Lifecycle, Phase
 from app.metrics import Metrics
 from app.middleware import RequestBoundary
 from tests.app.canary import CANARY
@@ -49,7 +52,7 @@ class Exchange:
         return b"".join(message["body"] for message in self.sent[1:])
 
 
-async def exchange(app: ASGIApp, metrics: Metrics, **scope: Any) -> Exchange:
+async def exchange(app: ASGIApp, metrics: Metrics, *, phase: Phase = Phase.READY, **scope: Any) -> Exchange:
     """Send one request through the boundary."""
     sent: list[Message] = []
 
@@ -60,7 +63,9 @@ async def exchange(app: ASGIApp, metrics: Metrics, **scope: Any) -> Exchange:
         raise AssertionError("read")
 
     whole: Scope = {"type": "http", "method": "POST", "path": f"/{CANARY}", "headers": [], **scope}
-    await RequestBoundary(app, metrics=metrics)(whole, receive, send)
+    lifecycle = Lifecycle()
+    lifecycle.phase = phase
+    await RequestBoundary(app, metrics=metrics, lifecycle=lifecycle)(whole, receive, send)
     return Exchange(sent, whole)
 
 
@@ -190,6 +195,18 @@ async def test_other_scopes_pass(metrics: Metrics) -> None:
     assert "decide_requests_total{" not in metrics.exposition().decode()
 
 
+async def test_a_request_that_the_end_of_the_process_cuts_off(metrics: Metrics, lines: list[dict[str, Any]]) -> None:
+    """R8: it is answered, as every request that comes then, and not by the server's plain 500."""
+
+    async def app(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    for phase, code in ((Phase.READY, "draining"), (Phase.DRAINING, "draining"), (Phase.FAILED, "engine_dead")):
+        sent = await exchange(app, metrics, phase=phase)
+        assert (sent.status, json.loads(sent.body)["type"]) == (503, f"urn:onestep:problem:{code}")
+    assert [line["status"] for line in lines] == [503] * 3
+
+
 async def test_leaving_is_not_answered(metrics: Metrics) -> None:
     """What ends the process is not an application's bug: it passes, counted."""
 
@@ -202,9 +219,9 @@ async def test_leaving_is_not_answered(metrics: Metrics) -> None:
 
 
 def test_no_base_http_middleware(app: FastAPI) -> None:
-    """R5: behind one, a client's disconnect is never seen. The boundary is the only middleware of ours."""
+    """R5: behind one, a client's disconnect is never seen. The boundary is outermost."""
     ours: list[object] = [middleware.cls for middleware in app.user_middleware]
-    assert ours == [RequestBoundary]
+    assert ours == [RequestBoundary, Authentication]
     layer: Any = app.build_middleware_stack()
     layers = []
     while layer is not None:

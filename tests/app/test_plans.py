@@ -9,7 +9,8 @@ import pytest
 
 from app.canvas.errors import RubricRejected
 from app.canvas.plan import Layout, Order, Plan, Planner
-from app.plans import PlanRequest, Plans
+from app.plans import NODES_PER_ENTRY, PlanRequest, Plans
+from app.tenant import Tenant
 from tests.cases import REFILL, TOPIC, rubric
 
 ASKED = PlanRequest(rubric=rubric(topic=TOPIC, refill=REFILL), instructions="Be strict.")
@@ -50,11 +51,12 @@ async def test_a_rubric_is_compiled_once(counting: CountingPlanner) -> None:
         {"layout": Layout.SPLIT},
         {"layout": Layout.ISOLATED},
         {"order": Order.STATE_FIRST},
+        {"tenant": Tenant(name="a", cache_salt="0")},
     ],
     ids=str,
 )
 async def test_whatever_moves_a_token_is_another_plan(counting: CountingPlanner, changed: dict[str, Any]) -> None:
-    """Rubric, instructions, layout and order each are part of the key."""
+    """Rubric, instructions, layout and order each are part of the key, and S3: so is whose it is."""
     plans = Plans(counting, 8)
     await plans.plan(ASKED)
     other = await plans.plan(replace(ASKED, **changed))
@@ -81,6 +83,24 @@ async def test_the_oldest_is_forgotten(counting: CountingPlanner) -> None:
     assert counting.compiled == 3
 
 
+async def test_a_large_rubric_takes_more_room(counting: CountingPlanner) -> None:
+    """S12: what is kept is bounded by how large it is; one that is larger than all there is is kept alone."""
+    large = PlanRequest(rubric=rubric(**{f"q{n}": {"enum": list(range(10))} for n in range(2 * NODES_PER_ENTRY // 10)}))
+    plans = Plans(counting, 4)
+    for asked in (ASKED, large, ASKED):
+        await plans.plan(asked)
+    assert counting.compiled == 2
+    for instructions in ("a", "b"):
+        await plans.plan(replace(ASKED, instructions=instructions))
+    assert counting.compiled == 4
+    await plans.plan(large)
+    assert counting.compiled == 5
+    alone = Plans(counting, 1)
+    for _ in range(2):
+        await alone.plan(large)
+    assert counting.compiled == 6
+
+
 async def test_a_refused_rubric_is_not_kept(counting: CountingPlanner) -> None:
     """It is refused again."""
     plans = Plans(counting, 8)
@@ -98,4 +118,4 @@ async def test_a_state_is_laid_out_under_a_plan(counting: CountingPlanner) -> No
 
 
 def _as_arguments(changed: dict[str, Any]) -> dict[str, Any]:
-    return {("schema" if name == "rubric" else name): value for name, value in changed.items()}
+    return {("schema" if name == "rubric" else name): value for name, value in changed.items() if name != "tenant"}

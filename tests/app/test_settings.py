@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from app.access import ApiKey
 from app.settings import PREFIX, BadSettings, Settings, demo_checkpoint
 from tests.app.canary import CANARY
+
+KEY = "k" * 32
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ def one_of(name: str, default: str, *names: str) -> Setting:
 
 
 SETTINGS = (
-    Setting("host", "127.0.0.1", {"0.0.0.0": "0.0.0.0"}, ("", " ")),
+    Setting("host", "127.0.0.1", {"0.0.0.0": "0.0.0.0", "::1": "::1", "localhost": "localhost"}, ("", " ")),
     bounded("port", 8000, 1, 65535),
     one_of("engine", "vllm", "vllm", "fake"),
     Setting("model", "", {"google/diffusiongemma-26B-A4B-it": "google/diffusiongemma-26B-A4B-it"}, ("", " ")),
@@ -52,9 +55,22 @@ SETTINGS = (
     Setting("calibration", None, {"/etc/calibration.json": "/etc/calibration.json"}, ("", " ")),
     Setting("fused_reads", 1, {"0": 0, "1": 1}, ("-1", "2", "", CANARY, "0.5", "true", "on", "True")),
     bounded("bundle_tokens", 2048, 8, 65_536),
+    Setting(
+        "api_keys",
+        (),
+        {f"a:{KEY}, a:{KEY}2,b:{KEY}3": tuple(map(ApiKey.parse, (f"a:{KEY}", f"a:{KEY}2", f"b:{KEY}3")))},
+        ("", ",", KEY, f"a:{KEY},", f"a:{CANARY}", f"a:{KEY},b:{KEY}", ",".join(f"a:{KEY}{n}" for n in range(257))),
+    ),
+    Setting("allow_anonymous", 0, {"0": 0, "1": 1}, ("-1", "2", "", CANARY, "true")),
     bounded("max_inflight", 64, 1, 10_000),
+    bounded("tenant_inflight", None, 1, 10_000),
+    bounded("inflight_tokens", 65_536, 64, 1 << 30),
     Setting("deadline_seconds", 30.0, {"0.01": 0.01, "3600": 3600.0}, ("0", "3601", "nan", "inf", "", CANARY)),
+    Setting("drain_delay_seconds", 5.0, {"0": 0.0, "600": 600.0}, ("-1", "601", "nan", "inf", "", CANARY)),
+    Setting("stall_seconds", 30.0, {"1": 1.0, "3600": 3600.0}, ("0.9", "3601", "nan", "inf", "", CANARY)),
     bounded("body_limit_bytes", 1 << 20, 1024, 1 << 28),
+    Setting("body_seconds", 10.0, {"0.01": 0.01, "3600": 3600.0}, ("0", "3601", "nan", "inf", "", CANARY)),
+    bounded("receiving_bytes", 1 << 26, 1024, 1 << 34),
     bounded("branch_tokens", 16_384, 64, 1 << 20),
     bounded("rubric_text_chars", 4096, 16, 1 << 20),
     bounded("rubric_chars", 65_536, 64, 1 << 24),
@@ -67,6 +83,7 @@ SETTINGS = (
 )
 # Settings that go with each other, at values that leave the one under test free.
 COMPANIONS = {
+    "host": {"DECIDE_ALLOW_ANONYMOUS": "1"},
     "max_model_len": {"DECIDE_CANVAS_LENGTH": "16", "DECIDE_MAX_BATCHED_TOKENS": "262144"},
     "max_batched_tokens": {"DECIDE_CANVAS_LENGTH": "16", "DECIDE_MAX_MODEL_LEN": "64"},
 }
@@ -141,6 +158,12 @@ CONFLICTS = (
         {"DECIDE_CANVAS_LENGTH": "100", "DECIDE_MAX_MODEL_LEN": "100"},
         {"DECIDE_CANVAS_LENGTH": "99", "DECIDE_MAX_MODEL_LEN": "100"},
     ),
+    Conflict(
+        "any address without keys",
+        {"DECIDE_HOST": "0.0.0.0"},
+        {"DECIDE_HOST": "0.0.0.0", "DECIDE_API_KEYS": f"a:{KEY}"},
+    ),
+    Conflict("a name without keys", {"DECIDE_HOST": "box"}, {"DECIDE_HOST": "box", "DECIDE_ALLOW_ANONYMOUS": "1"}),
     Conflict("a block that is no multiple of 16", {"DECIDE_BLOCK_SIZE": "40"}, {"DECIDE_BLOCK_SIZE": "48"}),
 )
 

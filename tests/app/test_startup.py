@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI
 
@@ -20,7 +22,7 @@ from app.startup import make_planner, planner_of
 from app.tokenizer import CheckpointTokenizer
 from engine.checkpoint import Checkpoint
 from engine.fake import FakeEngine
-from engine.protocol import Engine, EngineDied, EngineInfo, EngineStartFailed
+from engine.protocol import Engine, EngineDied, EngineInfo, EngineStartFailed, ReadFailed, ReadRequest, ReadResult
 from engine.settings import EngineSettings
 from tests.app.service import PATIENCE_SECONDS, phase_of, request_body, serving, until, until_phase
 
@@ -100,7 +102,7 @@ def test_the_planner_gets_its_part_of_the_settings(tokenizer: CheckpointTokenize
     assert planner == Planner(
         tokenizer=tokenizer, max_model_len=1024, canvas_length=32, max_branch_tokens=500, rubric_limits=limits
     )
-    assert planner.limits == replace(limits, max_labels=49)
+    assert planner.limits == replace(limits, max_labels=len(planner.alphabet))
 
 
 def test_a_tokenizer_that_spells_no_canvas_is_found_at_once(checkpoint: Path) -> None:
@@ -162,10 +164,14 @@ async def test_a_checkpoint_without_a_tokenizer(
 
 
 async def test_a_tokenizer_larger_than_its_model(
-    app: FastAPI, fake: FakeEngine, failures: list[Phase], monkeypatch: pytest.MonkeyPatch
+    app: FastAPI,
+    fake: FakeEngine,
+    failures: list[Phase],
+    tokenizer: CheckpointTokenizer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Noise could not be embedded: refused before the first read."""
-    info = replace(await fake.start(), vocabulary_size=2047)
+    info = replace(await fake.start(), vocabulary_size=tokenizer.vocabulary_size - 1)
 
     async def start(_: FakeEngine) -> EngineInfo:
         return info
@@ -264,3 +270,77 @@ async def test_a_death_that_only_a_request_notices(app: FastAPI, fake: FakeEngin
         assert await phase_of(client) == "failed"
     assert len(failures) == 1
     assert failures[0] is not Phase.STARTING
+
+
+async def assert_given_up(client: httpx.AsyncClient, fake: FakeEngine) -> None:
+    """A read that hangs, until its deadline."""
+    assert (await client.post("/decide", json=request_body())).status_code == 200
+    fake.gate.clear()
+    before = len(fake.requests)
+    assert (await client.post("/decide", json=request_body(policy={"deadline_ms": 300}))).status_code == 504
+    assert len(fake.requests) > before
+
+
+def probes(fake: FakeEngine) -> int:
+    """How many reads were the service's own."""
+    return sum(request.request_id.startswith("probe_") for request in fake.requests)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_engine_that_lives_but_does_not_answer(
+    settings: Settings, fake: FakeEngine, failures: list[Phase], lines: list[dict[str, Any]]
+) -> None:
+    """R15: its processes run, and no read of anybody's ends, nor one of the service's own: it is taken for dead."""
+    app = create_app(replace(settings, stall_seconds=1.0), lambda _: fake, failures.append)
+    async with serving(app) as client:
+        await until_phase(client, "ready")
+        await assert_given_up(client, fake)
+        await until(lambda: bool(failures))
+        assert await phase_of(client) == "failed"
+    assert failures == [Phase.READY]
+    assert any(line.get("reason") == "the engine lives but does not answer" for line in lines)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_engine_that_answers_again(settings: Settings, fake: FakeEngine, failures: list[Phase]) -> None:
+    """R15: one read that was given up is no reason; the service asks for itself, and even a failure is an answer."""
+    app = create_app(replace(settings, stall_seconds=1.0), lambda _: fake, failures.append)
+    async with serving(app) as client:
+        await until_phase(client, "ready")
+        await assert_given_up(client, fake)
+        fake.gate.set()
+        await until(lambda: probes(fake) > 0)
+        assert await phase_of(client) == "ready"
+        assert (await client.post("/decide", json=request_body())).status_code == 200
+        await assert_given_up(client, fake)
+        fake.read_error = ReadFailed("no")
+        fake.gate.set()
+        seen = probes(fake)
+        await until(lambda: probes(fake) > seen)
+        assert await phase_of(client) == "ready"
+    assert failures == []
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_engine_with_a_backlog(settings: Settings, fake: FakeEngine, failures: list[Phase]) -> None:
+    """R15: it does not come to the service's own read in time, but to others' before it: it answers."""
+    app = create_app(replace(settings, stall_seconds=1.0, deadline_seconds=60.0), lambda _: fake, failures.append)
+    async with serving(app) as client:
+        await until_phase(client, "ready")
+        await assert_given_up(client, fake)
+        answer, is_probed = fake.read, asyncio.Event()
+
+        async def read(request: ReadRequest) -> ReadResult:
+            if request.request_id.startswith("probe_"):
+                is_probed.set()
+                await asyncio.sleep(3600)
+            return await answer(request)
+
+        vars(fake)["read"] = read
+        fake.gate.set()
+        await until(is_probed.is_set)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for _ in range(20):
+                assert (await client.post("/decide", json=request_body())).status_code == 200
+                await asyncio.sleep(0.1)
+    assert failures == []

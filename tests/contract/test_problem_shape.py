@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -14,6 +14,7 @@ from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from app.access import ApiKey
 from app.main import create_app
 from app.problems import HTTP_ROWS, TABLE
 from app.settings import Settings
@@ -22,6 +23,7 @@ from engine.protocol import EngineDied
 from tests.app.service import request_body, serving, until, until_phase
 
 JSON = {"content-type": "application/json"}
+KEY = "k" * 32
 POSTED = ("/decide", "/rubrics/check")
 FIELDS = {"type", "title", "status", "detail", "instance", "errors"}
 
@@ -122,7 +124,7 @@ FAILURES = (
     Way("engine_dead", 503, dead),
     Way("deadline_exceeded", 504, too_late),
 )
-MAY_RETRY = {"overloaded", "starting", "draining", "engine_dead"}
+MAY_RETRY = {"overloaded", "quota_exceeded", "starting", "draining", "engine_dead"}
 
 
 def assert_problem(response: httpx.Response, status: int, code: str) -> None:
@@ -198,10 +200,56 @@ async def test_a_refusal_while_stopping(settings: Settings, fake: FakeEngine) ->
         assert_problem(await client.post("/decide", json=request_body()), 503, "draining")
 
 
+@pytest.mark.parametrize("path", [*POSTED, "/openapi.json", "/nowhere"])
+async def test_a_refusal_without_a_key(settings: Settings, fake: FakeEngine, path: str) -> None:
+    """C1, S1: unknown paths too, and with what to send."""
+    keyed = replace(settings, api_keys=(ApiKey.parse(f"a:{KEY}"),))
+    async with serving(create_app(keyed, lambda _: fake)) as client:
+        await until_phase(client, "ready")
+        refused = await client.post(path, json=request_body())
+        assert_problem(refused, 401, "unauthenticated")
+        assert refused.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_refusal_of_a_tenant_that_has_its_share(settings: Settings, fake: FakeEngine) -> None:
+    """C1, R1: another tenant is served meanwhile."""
+    keys = tuple(ApiKey.parse(f"{name}:{name}{KEY}") for name in "ab")
+    shared = replace(settings, api_keys=keys, tenant_inflight=1)
+    async with serving(create_app(shared, lambda _: fake)) as client:
+        await until_phase(client, "ready")
+        fake.gate.clear()
+        headers = {name: {"authorization": f"Bearer {name}{KEY}"} for name in "ab"}
+        before = len(fake.requests)
+        asks = [asyncio.create_task(client.post("/decide", json=request_body(), headers=headers["a"]))]
+        await until(lambda: len(fake.requests) == before + 1)
+        assert_problem(await client.post("/decide", json={}, headers=headers["a"]), 429, "quota_exceeded")
+        asks.append(asyncio.create_task(client.post("/decide", json=request_body(), headers=headers["b"])))
+        await until(lambda: len(fake.requests) == before + 2)
+        fake.gate.set()
+        assert [answer.status_code for answer in await asyncio.gather(*asks)] == [200, 200]
+
+
+async def test_a_refusal_of_a_body_that_does_not_come(settings: Settings, fake: FakeEngine) -> None:
+    """C1, S10: it holds no permit while it is waited for."""
+    permits = replace(settings, max_inflight=1, body_seconds=0.2)
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(3600)
+
+    async with serving(create_app(permits, lambda _: fake)) as client:
+        await until_phase(client, "ready")
+        slow = asyncio.create_task(client.post("/decide", content=never(), headers=JSON))
+        await asyncio.sleep(0.01)
+        assert (await client.post("/decide", json=request_body())).status_code == 200
+        assert_problem(await slow, 408, "body_too_slow")
+
+
 def test_every_code_is_reached() -> None:
-    """The ways above, with starting and draining, are all there are."""
+    """The ways above, and those that need a service of their own, are all there are."""
     codes = {row.code for row in (*TABLE.values(), *HTTP_ROWS.values())}
-    assert {way.code for way in (*WAYS, *FAILURES)} | {"starting", "draining"} == codes
+    own = {"starting", "draining", "unauthenticated", "body_too_slow", "quota_exceeded"}
+    assert {way.code for way in (*WAYS, *FAILURES)} | own == codes
 
 
 async def test_every_route_documents_its_refusals(app: FastAPI, client: httpx.AsyncClient) -> None:
@@ -210,7 +258,7 @@ async def test_every_route_documents_its_refusals(app: FastAPI, client: httpx.As
     A check reads nothing, so it has no deadline to miss.
     """
     paths = (await client.get("/openapi.json")).json()["paths"]
-    statuses = {str(way.status) for way in (*WAYS, *FAILURES)} - {"404", "405"}
+    statuses = {str(way.status) for way in (*WAYS, *FAILURES)} - {"404", "405"} | {"401", "408"}
     for path, expected in {"/decide": statuses, "/rubrics/check": statuses - {"504"}}.items():
         described = paths[path]["post"]["responses"]
         assert described.keys() == {"200"} | expected

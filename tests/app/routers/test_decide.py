@@ -444,6 +444,25 @@ async def test_a_read_that_fails(client: httpx.AsyncClient, fake: FakeEngine) ->
     assert await phase_of(client) == "ready"
 
 
+async def test_two_requests_of_one_id(client: httpx.AsyncClient, fake: FakeEngine) -> None:
+    """S5: at the same time, with the same header: both are answered, and the engine knows them apart."""
+    fake.gate.clear()
+    before = len(fake.requests)
+    headers = {"x-request-id": CANARY}
+    asked = [
+        asyncio.create_task(client.post("/decide", json=request_body(policy={"seed": n}), headers=headers))
+        for n in range(2)
+    ]
+    await until(lambda: len(fake.requests) == before + 2)
+    fake.gate.set()
+    answers = await asyncio.gather(*asked)
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert len({answer.headers["x-request-id"] for answer in answers} | {CANARY}) == 3
+    ids = {request.request_id for request in list(fake.requests)[before:]}
+    assert len(ids) == 2
+    assert not any(CANARY in name for name in ids)
+
+
 async def test_a_dead_engine(client: httpx.AsyncClient, fake: FakeEngine) -> None:
     """R13: 503 `engine_dead` with `Retry-After` for those under way and those that come, and `/health` agrees."""
     fake.gate.clear()
