@@ -46,8 +46,8 @@ class PublicReads:
 
 
 def instructions(number: int, variation: int) -> str:
-    """New for every variation of every case, and always of the same length."""
-    return f"Reading {variation:03}{number:03}."
+    """New for every variation of every case, and always of the same length: tokenizers may know numbers by heart."""
+    return f"Reading {' '.join(f'{variation:03}{number:03}')}."
 
 
 def fitting_state(planner: Planner, plan: Plan, state: str) -> str:

@@ -56,9 +56,9 @@ def demo() -> HuggingFaceReference:
 
 
 def random_token_ids(count: int, seed: int = 0) -> list[int]:
-    """Return `count` ordinary tokens of the demo vocabulary (2048 entries, control tokens first)."""
+    """Return `count` ordinary tokens of the demo vocabulary (12,288 entries, control tokens first)."""
     generator = random.Random(seed)
-    return [generator.randrange(300, 2000) for _ in range(count)]
+    return [generator.randrange(300, 12_000) for _ in range(count)]
 
 
 class FirstLogits(LogitsProcessor):
@@ -95,7 +95,7 @@ def test_slot_logits_are_those_of_the_first_step_of_generate(demo: HuggingFaceRe
 
     logits = demo.slot_logits(prompt, canvas)
 
-    assert logits.shape == (CANVAS_LENGTH, 2048)
+    assert logits.shape == (CANVAS_LENGTH, 12_288)
     assert logits.dtype == np.float32
     np.testing.assert_allclose(logits, generated_logits(demo, prompt, canvas), atol=ROUNDING)
 
@@ -193,7 +193,7 @@ def test_random_weights_read_different_prompts_differently(write_checkpoint: Wri
 
     # Neither one-hot (0 nats) nor uniform (1.39 nats), and not the same distribution for every prompt.
     assert 0.3 < np.median(entropies_nats) < 1.3
-    assert probabilities.std(axis=0).min() > 0.05
+    assert probabilities.std(axis=0).min() > 0.04
     assert len(set(probabilities.argmax(axis=1))) > 1
 
 

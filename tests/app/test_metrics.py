@@ -45,6 +45,7 @@ COLLECTORS = (
     Collector("decide_cached_tokens", "counter"),
     Collector("decide_inflight", "gauge"),
     Collector("decide_rejected", "counter", frozenset({"reason"})),
+    Collector("decide_connections_ended", "counter", frozenset({"reason"})),
 )
 
 

@@ -134,7 +134,7 @@ def test_a_prompt_is_tokenised_as_if_written_whole(each_tokenizer: CheckpointTok
 # Labels, canvases and prompts: what the planner makes of either tokenizer.
 
 # The labels of each tokenizer, and its canvases of 64 tokens for 64 lines.
-LABELS = {"tokenizer": 49, "gemma_tokenizer": 255}
+LABELS = {"tokenizer": 255, "gemma_tokenizer": 255}
 LINES = {"tokenizer": [14, 12, 12, 12, 12, 2], "gemma_tokenizer": [14, 12, 12, 12, 12, 2]}
 MOST_LINES = 64
 WAYS = [(layout, order) for layout in Layout for order in Order]

@@ -10,7 +10,7 @@ from itertools import count
 from engine.protocol import Branch, CanvasSlot, ReadRequest, ReadResult, SlotLogprobs
 
 # Ordinary tokens of the demo vocabulary: control tokens lie below.
-FIRST_TOKEN_ID, LAST_TOKEN_ID = 11, 1999
+FIRST_TOKEN_ID, LAST_TOKEN_ID = 11, 11_999
 
 
 class ReadMaker:

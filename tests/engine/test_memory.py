@@ -19,7 +19,7 @@ NEED = MemoryNeed(weight_bytes=48 * GIB, kv_cache_bytes=8 * GIB, draft_bytes=GIB
 
 def test_sizes_of_a_checkpoint(checkpoint: Path) -> None:
     """From its configuration."""
-    assert ModelSizes.from_checkpoint(checkpoint) == ModelSizes(hidden_size=128, vocabulary_size=2048)
+    assert ModelSizes.from_checkpoint(checkpoint) == ModelSizes(hidden_size=128, vocabulary_size=12_288)
 
 
 def test_what_fits_exactly_is_accepted() -> None:

@@ -56,16 +56,6 @@ def test_sigterm_while_loading(server: ServerProcess) -> None:
     assert server.survivors() == []
 
 
-@pytest.mark.engine
-def test_engine_killed(server: ServerProcess) -> None:
-    """R13: kill -9 the EngineCore, and the process ends with an exit code that says so."""
-    server.wait_until_ready()
-    (core,) = [process for process in server.engine_processes() if "EngineCore" in " ".join(process.cmdline())]
-    core.kill()
-    assert server.running.wait(30) == 1
-    assert server.survivors() == []
-
-
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [

@@ -115,7 +115,7 @@ def test_how_many_lines_fit(planner: Planner) -> None:
 def test_a_canvas_for_no_line_is_refused(planner: Planner, number: int) -> None:
     """With the length in the message, at the token; later lines are wider."""
     narrowest = build_canvas(planner.tokenizer, planner.alphabet, number, 1).width
-    assert narrowest == 2 + len(f"{number}: A\n") - 1
+    assert narrowest == 2 + len(planner.tokenizer.encode(f"{number}: A\n"))
     assert len(tuple(fill_canvases(planner.tokenizer, planner.alphabet, number, 2, narrowest))) == 2
     with pytest.raises(UnfitTokenizer, match=f"{narrowest - 1} tokens holds no line"):
         tuple(fill_canvases(planner.tokenizer, planner.alphabet, number, 2, narrowest - 1))

@@ -113,17 +113,20 @@ def tokens_of(planner: Planner, plan: Plan, state: str = "Hello.") -> object:
 
 def test_limits(planner: Planner) -> None:
     """S11: the settings' limits, and as many labels as this tokenizer has."""
-    assert planner.limits == replace(planner.rubric_limits, max_labels=49)
+    assert planner.limits == replace(planner.rubric_limits, max_labels=255)
     assert (planner.limits.max_questions, planner.limits.max_options) == (64, 255)
     assert toy_planner().limits == LIMITS
 
 
 def test_more_options_than_labels_are_refused(planner: Planner) -> None:
     """At the limit a plan, one more is refused."""
-    options = [f"o{n}" for n in range(50)]
-    assert len(planner.plan(rubric(a={"enum": options[:49]})).labels[0]) == 49
+    toy = replace(planner, tokenizer=ToyTokenizer())
+    most = toy.limits.max_labels
+    assert most < toy.limits.max_options
+    options = [f"o{n}" for n in range(most + 1)]
+    assert len(toy.plan(rubric(a={"enum": options[:most]})).labels[0]) == most
     with pytest.raises(RubricRejected):
-        planner.plan(rubric(a={"enum": options}))
+        toy.plan(rubric(a={"enum": options}))
     few = replace(planner, rubric_limits=replace(LIMITS, max_options=3))
     with pytest.raises(RubricRejected):
         few.plan(rubric(a={"enum": options[:4]}))

@@ -20,13 +20,15 @@ from tests.engine.running import RunningEngine
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning"),
-    pytest.mark.skip(reason="the checkpoint in the box is not trained for these prompts yet"),
 ]
 
 QUESTIONS = 500
-# Below what it has over all held-out questions, see its model card: 500 are fewer.
-LEAST_ACCURACY = 0.88
+# Below what it has over all held-out questions, see its model card: 500 are fewer. To be 0.88 with the next checkpoint.
+LEAST_ACCURACY = 0.74
 MOST_ACCURACY_WHEN_BROKEN = 0.60
+
+# Fails as soon as a checkpoint notices; then the mark goes.
+ROBUST = pytest.mark.xfail(reason="the interim checkpoint answers as well when it is asked so", strict=True)
 
 Values = list[list[object]]
 
@@ -69,6 +71,7 @@ def test_branches_read_alone_decide_the_same(
         assert one.values([branch for result in single for branch in result.branch_logprobs]) == values
 
 
+@ROBUST
 def test_a_causal_canvas_is_noticed(
     asked: list[PlannedRequest], fused_engine: RunningEngine, mutate: Callable[[str], None]
 ) -> None:
@@ -95,7 +98,7 @@ def _thought_in_canvas(branch: Branch, planner: Planner) -> Branch:
     return replace(branch, canvas_token_ids=(*thought, *branch.canvas_token_ids), canvas_slots=slots)
 
 
-@pytest.mark.parametrize("broken", [_slots_off_by_one, _labels_swapped])
+@pytest.mark.parametrize("broken", [pytest.param(_slots_off_by_one, marks=ROBUST), _labels_swapped])
 def test_a_canvas_that_is_read_wrongly_is_noticed(
     asked: list[PlannedRequest],
     fused_engine: RunningEngine,
@@ -109,6 +112,7 @@ def test_a_canvas_that_is_read_wrongly_is_noticed(
     assert accuracy(asked, _values(asked, fused_engine.read_one_by_one(reads))) < MOST_ACCURACY_WHEN_BROKEN
 
 
+@ROBUST
 def test_a_thought_in_the_canvas_is_noticed(
     asked: list[PlannedRequest], fused_engine: RunningEngine, planner: Planner
 ) -> None:
