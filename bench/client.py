@@ -57,6 +57,10 @@ def connect(url: str) -> httpx.AsyncClient:
 
 def quantiles(name: str, values: Sequence[float]) -> str:
     """A line of a table: p50, p95 and maximum, in milliseconds."""
-    ordered = sorted(values)
-    at = [ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.95, 1.0)]
-    return f"{name:32} p50 {at[0]:8.2f}   p95 {at[1]:8.2f}   max {at[2]:8.2f} ms   n {len(ordered)}"
+    at = [quantile(values, share) for share in (0.5, 0.95, 1.0)]
+    return f"{name:32} p50 {at[0]:8.2f}   p95 {at[1]:8.2f}   max {at[2]:8.2f} ms   n {len(values)}"
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Nearest rank; 0 of nothing."""
+    return sorted(values)[int(share * (len(values) - 1))] if values else 0.0

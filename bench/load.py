@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -33,15 +32,6 @@ class Load:
 
     statuses: Counter[int] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
-
-    def p95(self) -> float:
-        """Of the accepted, in seconds."""
-        return quantile(self.seconds, 0.95)
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """Nearest rank; 0 of nothing."""
-    return sorted(values)[int(share * (len(values) - 1))] if values else 0.0
 
 
 async def load(url: str, *, clients: int, seconds: float, max_reads: int = 1) -> Load:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from bench.client import connect
+from bench.client import connect, quantile
 from bench.command import Command, positive
-from bench.load import Load, load, load_and_probe, quantile
+from bench.load import Load, load, load_and_probe
 from bench.table import milliseconds, render_table
 
 SECONDS, TIMES_MORE = 60, 10

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import settings
 from tokenizers import Tokenizer as Backend
 
+from app.admission import Admission
+from app.lifecycle import Lifecycle, Phase
 from app.logging import LOGGER, JsonFormatter
 
 # No deadline: it is wall time, and test machines are shared.
@@ -62,3 +64,17 @@ def lines() -> Iterator[list[dict[str, Any]]]:
     yield handler.lines
     LOGGER.setLevel(level)
     LOGGER.removeHandler(handler)
+
+
+@pytest.fixture
+def lifecycle() -> Lifecycle:
+    """A life that has come to READY."""
+    lifecycle = Lifecycle()
+    lifecycle.enter(Phase.READY)
+    return lifecycle
+
+
+@pytest.fixture
+def admission() -> Admission:
+    """Two permits."""
+    return Admission(2)

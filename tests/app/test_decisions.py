@@ -76,20 +76,6 @@ def watch(planner: Planner) -> WatchedPlanner:
 
 
 @pytest.fixture
-def lifecycle() -> Lifecycle:
-    """A life that has come to READY."""
-    lifecycle = Lifecycle()
-    lifecycle.enter(Phase.READY)
-    return lifecycle
-
-
-@pytest.fixture
-def admission() -> Admission:
-    """Two permits."""
-    return Admission(2)
-
-
-@pytest.fixture
 def metrics() -> Metrics:
     """Collectors that have counted nothing."""
     return Metrics()

@@ -25,20 +25,6 @@ from tests.app.service import until
 
 
 @pytest.fixture
-def lifecycle() -> Lifecycle:
-    """A life that has come to READY."""
-    lifecycle = Lifecycle()
-    lifecycle.enter(Phase.READY)
-    return lifecycle
-
-
-@pytest.fixture
-def admission() -> Admission:
-    """Two permits."""
-    return Admission(2)
-
-
-@pytest.fixture
 def server(lifecycle: Lifecycle, admission: Admission) -> Server:
     """A server that does not listen, and waits for nobody to hear of its stop."""
     return make_server(lifecycle, admission, StopTimes(delay_seconds=0.0, drain_seconds=60.0))

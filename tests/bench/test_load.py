@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.load import PROBED, load_and_probe, quantile
+from bench.client import quantile
+from bench.load import PROBED, load_and_probe
 from bench.soak import soak
 from tests.server import ServerProcess
 
