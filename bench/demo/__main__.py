@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.command import positive
 from bench.demo.recipe import Recipe
 
-ROUNDS, THREADS = 1300, 2
+ROUNDS, THREADS = 1500, 2
 
 
 def main() -> None:

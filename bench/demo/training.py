@@ -66,12 +66,18 @@ class Stage:
 # everything. Dropout and labels in another order come late: they keep a network that has found nothing yet from finding
 # anything.
 CURRICULUM = (
-    Stage(until=0.25, hardness=EASY, statements=1.0, dropout=0.0, rates=(1.0, 0.1), reader_rate=1.0),
-    Stage(until=0.36, hardness=EASY, statements=0.3, dropout=0.0, families=FEW_FAMILIES),
-    Stage(until=0.44, hardness=EASY, statements=0.3, dropout=0.0),
-    Stage(until=0.52, hardness=MODERATE, statements=0.2, dropout=0.0),
-    Stage(until=0.60, hardness=Hardness(questions=3, options=6, extras=1), statements=0.2, relabelled=0.1),
-    Stage(until=1.00, hardness=Hardness(), statements=0.2, relabelled=0.3, faults=0.06, rates=(1.0, 0.02)),
+    Stage(until=0.22, hardness=EASY, statements=1.0, dropout=0.0, rates=(1.0, 0.1), reader_rate=1.0),
+    Stage(until=0.31, hardness=EASY, statements=0.3, dropout=0.0, families=FEW_FAMILIES),
+    Stage(until=0.41, hardness=EASY, statements=0.3, dropout=0.0),
+    Stage(until=0.50, hardness=MODERATE, statements=0.2, dropout=0.0, faults=0.1),
+    Stage(
+        until=0.58,
+        hardness=Hardness(questions=3, options=6, extras=1),
+        statements=0.2,
+        relabelled=0.1,
+        faults=0.12,
+    ),
+    Stage(until=1.00, hardness=Hardness(), statements=0.2, relabelled=0.3, faults=0.12, rates=(1.0, 0.02)),
 )
 # After this layer options and sentences should stand for something, and after the next slots should.
 MARK_LAYER, SLOT_LAYER = 1, 2

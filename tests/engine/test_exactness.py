@@ -153,8 +153,9 @@ def test_bundles_one_by_one(fused_engine: RunningEngine, two_step_engine: Runnin
         bundle = random_bundle(maker)
         result = fused_engine.read(bundle)
         fits = len(list(pack(bundle, fused_engine.engine._limits()))) == 1
+        # The parts of one that does not fit may meet in a step, which then is too small for both.
+        assert result.fallbacks == () if fits else set(result.fallbacks) <= {Fallback.BUDGET}
         assert is_fused(result) or not fits
-        assert result.fallbacks == ()
         in_one_step += fits
         assert worst_branch(result, two_step_engine.read_together(alone(bundle))) <= TOLERANCE
     assert in_one_step > 100
