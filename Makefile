@@ -31,7 +31,7 @@ vectors := $(venv)/vectors
 demo_work ?= $(venv)/demo-checkpoint
 
 .NOTPARALLEL:
-.PHONY: help serve test chaos soak check lock clean setup demo-checkpoint
+.PHONY: help serve test chaos fuzz soak promises check lock clean setup demo-checkpoint
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -45,6 +45,12 @@ test: $(venv)/tokenizer.done $(venv)/dev.done $(venv)/project.done ## Run the te
 
 chaos: $(venv)/dev.done $(venv)/project.done ## Kill and stop the engine's processes under load; part of make test
 	@$(python) -m pytest tests/chaos
+
+fuzz: $(venv)/dev.done $(venv)/project.done ## More than 20,000 requests of every kind; a short form is part of make test
+	@$(python) -m pytest tests/fuzz --fuzz-requests 5000
+
+promises: $(venv)/dev.done $(venv)/project.done ## Break every promise in a copy of the sources and see its test fail
+	@$(python) -m tests.promises
 
 soak: $(venv)/dev.done $(venv)/project.done ## Ten minutes of load: what is in use before and after; then a crowd
 	@$(python) -m bench.own_service soak overload

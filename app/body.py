@@ -18,8 +18,9 @@ from starlette.requests import Request
 
 from app.canvas.errors import Problem
 from app.canvas.json import Json
+from app.encoding import Encoding, NotDecodable, decode_zstd
 from app.errors import BodyTooLarge, BodyTooSlow, MalformedBody, RequestRejected, UnsupportedMediaType
-from app.offload import beside_the_loop
+from app.offload import beside_the_loop, in_a_thread
 
 MAX_DEPTH = 64
 # Beyond any level, threshold or seed, and far below Python's own limit for converting digits.
@@ -41,23 +42,28 @@ async def receive_json(
     """The body as a JSON value.
 
     Args:
-        limit_bytes: it may have.
+        limit_bytes: it may have, encoded and decoded.
         seconds: that it may take to arrive.
         take: is told of bytes before they are kept, and may raise.
 
     Raises:
-        UnsupportedMediaType: not declared as JSON, or content-encoded.
-        BodyTooLarge: more than `limit_bytes` bytes arrive.
+        UnsupportedMediaType: not declared as JSON, or encoded as we do not take it.
+        BodyTooLarge: it has more than `limit_bytes` bytes.
         BodyTooSlow: not all of it arrives in time.
-        MalformedBody: not JSON as we take it.
+        MalformedBody: not JSON as we take it, or not encoded as declared.
     """
     _check_media_type(request)
+    encoding = _encoding_of(request)
     try:
         async with asyncio.timeout(seconds):
-            received = await _receive(request, limit_bytes, take)
+            body = await _receive(request, limit_bytes, take)
     except TimeoutError:
         raise BodyTooSlow from None
-    return await beside_the_loop(len(received), parse_json, received)
+    if encoding is Encoding.ZSTD:
+        # A few bytes may hold as many as are allowed.
+        body = await in_a_thread(_decode, body, limit_bytes)
+        take(len(body))
+    return await beside_the_loop(len(body), parse_json, body)
 
 
 def parse_json(body: bytes) -> Json:
@@ -89,18 +95,36 @@ async def _receive(request: Request, limit_bytes: int, take: Callable[[int], Non
     received = bytearray()
     async for chunk in request.stream():
         if len(received) + len(chunk) > limit_bytes:
-            raise BodyTooLarge(_problem("body_too_large", f"the body may have {limit_bytes} bytes"))
+            raise _too_large(limit_bytes)
         take(len(chunk))
         received += chunk
     return bytes(received)
+
+
+def _decode(body: bytes, limit_bytes: int) -> bytes:
+    try:
+        decoded = decode_zstd(body, limit_bytes)
+    except NotDecodable:
+        raise _malformed("invalid_encoding", "the body must be one whole Zstandard frame, as it was declared") from None
+    if len(decoded) > limit_bytes:
+        raise _too_large(limit_bytes)
+    return decoded
 
 
 def _check_media_type(request: Request) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json" and not media_type.endswith("+json"):
         raise UnsupportedMediaType(_problem("unsupported_media_type", "send Content-Type: application/json"))
-    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise UnsupportedMediaType(_problem("unsupported_encoding", "send the body without Content-Encoding"))
+
+
+def _encoding_of(request: Request) -> Encoding:
+    """All of its headers count: it may be encoded twice, in two lines."""
+    named = ",".join(request.headers.getlist("content-encoding")) or Encoding.IDENTITY
+    try:
+        return Encoding(named.strip().lower())
+    except ValueError:
+        message = "send the body with Content-Encoding: zstd, or without one"
+        raise UnsupportedMediaType(_problem("unsupported_encoding", message)) from None
 
 
 def _depth(body: bytes) -> int:
@@ -134,6 +158,10 @@ def _short_integer(text: str) -> int:
 
 def _problem(code: str, message: str) -> Problem:
     return Problem(pointer="", code=code, message=message)
+
+
+def _too_large(limit_bytes: int) -> RequestRejected:
+    return BodyTooLarge(_problem("body_too_large", f"the body may have {limit_bytes} bytes"))
 
 
 def _malformed(code: str, message: str) -> RequestRejected:

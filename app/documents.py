@@ -15,7 +15,7 @@ DESCRIPTIONS = {
     401: "No key, or one that is nobody's.",
     408: "The body did not arrive in time.",
     413: "The body is over the byte limit.",
-    415: "The body is not declared as JSON, or is encoded.",
+    415: "The body is not declared as JSON, or is encoded otherwise than with zstd.",
     422: "Understood, but outside what is accepted.",
     429: "Healthy and full; retry after a moment.",
     500: "A bug of the service.",

@@ -73,7 +73,7 @@ TABLE: dict[type[Exception], Row] = {
         status=415,
         code="unsupported_media_type",
         title="Unsupported media type",
-        detail="Only plain JSON bodies are taken.",
+        detail="Only JSON bodies are taken, as they are or encoded with zstd.",
     ),
     errors.SchemaRejected: Row(
         status=422,

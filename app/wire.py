@@ -39,6 +39,15 @@ MESSAGES = {
 # A body of nothing but unknown fields is answered with this many of them.
 MAX_PROBLEMS = 100
 M = TypeVar("M", bound=BaseModel)
+# For the OpenAPI document; `check_state` and the rubric's compiler are what checks.
+STATE_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "object", "minProperties": 1},
+        {"type": "array", "minItems": 1},
+    ]
+}
+RUBRIC_SCHEMA: dict[str, Any] = {"type": "object"}
 OUT_OF_RANGE = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 
 
@@ -74,7 +83,7 @@ class PolicyRequest(Wire):
 class AskRequest(Wire):
     """What is asked, and how."""
 
-    rubric: Any = Field(description="A JSON Schema of bounded questions.")
+    rubric: Any = Field(description="A JSON Schema of bounded questions.", json_schema_extra=RUBRIC_SCHEMA)
     instructions: str | None = Field(None, max_length=65_536, description="Put ahead of the questions.")
     policy: PolicyRequest = PolicyRequest()
 
@@ -82,7 +91,9 @@ class AskRequest(Wire):
 class DecideRequest(AskRequest):
     """A state and a rubric."""
 
-    state: Any = Field(description="A string, an object, an array, or chat messages: what the questions are about.")
+    state: Any = Field(
+        description="Text, a record or chat messages: what the questions are about.", json_schema_extra=STATE_SCHEMA
+    )
 
 
 class AnswerResponse(Wire):

@@ -23,6 +23,11 @@ from tests.gemma import write_gemma_tokenizer
 from tests.server import ServerProcess
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The short form of fuzzing runs with all tests, the long one on its own."""
+    parser.addoption("--fuzz-requests", type=int, default=300, help="requests of each kind of fuzzing")
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees a setting of the shell it was started from."""

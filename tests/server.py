@@ -23,6 +23,8 @@ class ServerProcess:
     """`python -m app` on a free loopback port. As a context manager it leaves no process behind."""
 
     module = "app"
+    # What starts it, in a process that it then takes over.
+    launcher: tuple[str, ...] = ()
 
     def __init__(self, log: Path, **environment: str) -> None:
         self.log = log
@@ -37,7 +39,10 @@ class ServerProcess:
     def __enter__(self) -> Self:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", self.module], env=self._environment, stdout=log, stderr=subprocess.STDOUT
+                [*self.launcher, sys.executable, "-m", self.module],
+                env=self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         return self
 

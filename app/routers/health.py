@@ -38,6 +38,20 @@ async def health(request: Request) -> JSONResponse:
     return JSONResponse(body, status_code=200 if lifecycle.is_ready else 503)
 
 
-def _limits(settings: Settings) -> dict[str, float]:
-    names = ("max_inflight", "max_reads", "deadline_seconds", "body_limit_bytes", "max_num_seqs", "max_batched_tokens")
-    return {name: getattr(settings, name) for name in names}
+# What a caller or its operator can run into; null: no bound of its own.
+LIMITS = (
+    "max_inflight",
+    "tenant_inflight",
+    "inflight_tokens",
+    "receiving_bytes",
+    "max_reads",
+    "deadline_seconds",
+    "body_limit_bytes",
+    "body_seconds",
+    "max_num_seqs",
+    "max_batched_tokens",
+)
+
+
+def _limits(settings: Settings) -> dict[str, float | None]:
+    return {name: getattr(settings, name) for name in LIMITS}

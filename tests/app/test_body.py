@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from backports import zstd
 from hypothesis import given
 from starlette.requests import Request
 from starlette.types import Message
@@ -254,14 +256,16 @@ BAD_HEADERS = (
     BadHeaders("form", {"content-type": "application/x-www-form-urlencoded"}, "unsupported_media_type"),
     BadHeaders("JSON in a parameter", {"content-type": "text/plain; a=application/json"}, "unsupported_media_type"),
     BadHeaders("JSON lines", {"content-type": "application/jsonl"}, "unsupported_media_type"),
-    BadHeaders("compressed", {**JSON_HEADERS, "content-encoding": "gzip"}, "unsupported_encoding"),
+    BadHeaders("gzip", {**JSON_HEADERS, "content-encoding": "gzip"}, "unsupported_encoding"),
+    BadHeaders("no encoding's name", {**JSON_HEADERS, "content-encoding": "zstandard"}, "unsupported_encoding"),
+    BadHeaders("encoded as nothing", {**JSON_HEADERS, "content-encoding": ","}, "unsupported_encoding"),
     BadHeaders("compressed twice", {**JSON_HEADERS, "content-encoding": "identity, zstd"}, "unsupported_encoding"),
 )
 
 
 @pytest.mark.parametrize("case", BAD_HEADERS, ids=lambda case: case.id)
 async def test_media_types_refused(case: BadHeaders) -> None:
-    """S8: what is not declared as plain JSON is refused before a byte is read."""
+    """S8: what is not declared as JSON, in an encoding that is taken, is refused before a byte is read."""
 
     async def receive() -> Message:
         raise AssertionError("read")
@@ -271,3 +275,80 @@ async def test_media_types_refused(case: BadHeaders) -> None:
         await receive_json(Request({"type": "http", "headers": raw}, receive), LIMIT_BYTES)
     rejected: RequestRejected = refusal.value
     assert [problem.code for problem in rejected.problems] == [case.code]
+
+
+async def test_encodings_of_two_headers_are_both_seen() -> None:
+    """S8: the second one says that the body is encoded twice."""
+    raw = [(b"content-type", b"application/json"), (b"content-encoding", b"zstd"), (b"content-encoding", b"zstd")]
+    with pytest.raises(UnsupportedMediaType):
+        await receive_json(Request({"type": "http", "headers": raw}), LIMIT_BYTES)
+
+
+ZSTD_HEADERS = {**JSON_HEADERS, "content-encoding": "zstd"}
+
+
+@pytest.mark.parametrize("encoding", ["zstd", " ZSTD "])
+@pytest.mark.parametrize("chunk_bytes", [1, LIMIT_BYTES])
+async def test_zstd_bodies_at_the_byte_limit(chunk_bytes: int, encoding: str) -> None:
+    """S8: a body that is encoded may hold as many bytes as another may have, and not one more."""
+    fits = b'"' + b"a" * (LIMIT_BYTES - 2) + b'"'
+    for body, is_taken in ((fits, True), (fits + b" ", False)):
+        encoded = zstd.compress(body)
+        chunks = [encoded[i : i + chunk_bytes] for i in range(0, len(encoded), chunk_bytes)]
+        request = request_of(chunks, {**JSON_HEADERS, "content-encoding": encoding})
+        if is_taken:
+            assert await receive_json(request, LIMIT_BYTES) == "a" * (LIMIT_BYTES - 2)
+        else:
+            with pytest.raises(BodyTooLarge):
+                await receive_json(request, LIMIT_BYTES)
+
+
+async def test_both_forms_of_an_encoded_body_are_counted() -> None:
+    """What tenants may have in memory: the bytes that arrive, and those they hold."""
+    taken: list[int] = []
+    body = b"[" + b"1," * 400 + b"1]"
+    await receive_json(request_of([zstd.compress(body)], ZSTD_HEADERS), LIMIT_BYTES, take=taken.append)
+    assert [count for count in taken if count] == [len(zstd.compress(body)), len(body)]
+
+
+async def test_a_bomb_is_not_decoded() -> None:
+    """S8: 30 kilobytes that hold a gigabyte are refused with the limit's worth of memory."""
+    bomb = b"".join(map(zstd.ZstdCompressor().compress, [bytes(1 << 20)] * 1023))
+    tracemalloc.start()
+    with pytest.raises(BodyTooLarge):
+        await receive_json(request_of([bomb], ZSTD_HEADERS), MEGABYTE)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 4 * MEGABYTE
+
+
+def frame_of(window_log: int) -> bytes:
+    """An empty object, in a frame that asks for so much memory."""
+    options: dict[int, int] = {zstd.CompressionParameter.window_log: window_log}
+    compressor = zstd.ZstdCompressor(options=options)
+    return compressor.compress(b"{}") + compressor.flush()
+
+
+NOT_DECODABLE = {
+    "nothing": b"",
+    "plain JSON": b"{}",
+    "half a frame": zstd.compress(b"[1, 2, 3, 4]")[:-2],
+    "a frame and more": zstd.compress(b"{}") + b" ",
+    "two frames": zstd.compress(b"{}") + zstd.compress(b" "),
+    "empty frames without end": zstd.compress(b"") * 10_000,
+    "a flipped bit": bytes([*zstd.compress(b"{}")[:5], 0xFF, *zstd.compress(b"{}")[6:]]),
+    "a window of 128 MiB": frame_of(27),
+}
+
+
+@pytest.mark.parametrize("body", NOT_DECODABLE.values(), ids=NOT_DECODABLE)
+async def test_what_is_not_one_whole_frame_is_malformed(body: bytes) -> None:
+    """S8: and quotes nothing."""
+    with pytest.raises(MalformedBody) as refusal:
+        await receive_json(request_of([body], ZSTD_HEADERS), MEGABYTE)
+    assert [problem.code for problem in refusal.value.problems] == ["invalid_encoding"]
+
+
+async def test_a_window_of_eight_mebibytes_is_taken() -> None:
+    """RFC 9659: as much as every decoder of bodies takes."""
+    assert await receive_json(request_of([frame_of(23)], ZSTD_HEADERS), MEGABYTE) == {}

@@ -526,8 +526,9 @@ async def test_a_deadline_aborts_the_read(service: DecisionService, fake: FakeEn
     assert await service.decide(asking())  # compiled from here on, so that the deadline meets the read
     fake.requests.clear()
     fake.gate.clear()
-    with pytest.raises(DeadlineExceeded):
-        await service.decide(asking(deadline_seconds=0.01))
+    async with asyncio.timeout(30):
+        with pytest.raises(DeadlineExceeded):
+            await service.decide(asking(deadline_seconds=0.01))
     assert list(fake.aborted) == [fake.requests[0].request_id]
     assert admission.inflight == 0
     fake.gate.set()

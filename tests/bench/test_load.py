@@ -9,6 +9,7 @@ import pytest
 from bench.client import quantile
 from bench.load import PROBED, load_and_probe
 from bench.soak import soak
+from tests.cases import HEADACHE
 from tests.server import ServerProcess
 
 
@@ -27,6 +28,16 @@ async def test_a_crowd_is_answered_or_turned_away(tmp_path: Path) -> None:
         assert crowd.statuses.keys() <= {200, 429}
         assert crowd.statuses[200] == len(crowd.seconds) > 0
         assert all(len(probes[path]) > 3 for path in PROBED)
+
+
+async def test_a_service_is_itself_again_after_a_crowd(tmp_path: Path) -> None:
+    """R7: the very next requests are all answered, one after another. (How soon: `make soak` measures it.)"""
+    settings = {"DECIDE_ENGINE": "fake", "DECIDE_MAX_INFLIGHT": "2"}
+    with ServerProcess(tmp_path / "log", **settings) as server:
+        server.wait_until_ready()
+        crowd, _ = await load_and_probe(server.url, clients=20, seconds=2)
+        assert crowd.statuses[429] > 0
+        assert [server.decide(HEADACHE).status_code for _ in range(20)] == [200] * 20
 
 
 @pytest.mark.engine

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from asgi_lifespan import LifespanManager
+from backports import zstd
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
@@ -23,6 +24,7 @@ from engine.protocol import EngineDied
 from tests.app.service import request_body, serving, until, until_phase
 
 JSON = {"content-type": "application/json"}
+ZSTD = {**JSON, "content-encoding": "zstd"}
 KEY = "k" * 32
 POSTED = ("/decide", "/rubrics/check")
 FIELDS = {"type", "title", "status", "detail", "instance", "errors"}
@@ -84,7 +86,9 @@ BODIES = tuple(
     for path in POSTED
     for way in (
         Way("malformed_body", 400, sending(path, content=b"{", headers=JSON)),
+        Way("malformed_body", 400, sending(path, content=b"{}", headers=ZSTD)),
         Way("body_too_large", 413, sending(path, content=b" " * 70_000, headers=JSON)),
+        Way("body_too_large", 413, sending(path, content=zstd.compress(b" " * 70_000), headers=ZSTD)),
         Way("unsupported_media_type", 415, sending(path, content=b"{}")),
         Way("unsupported_media_type", 415, sending(path, content=b"{}", headers={**JSON, "content-encoding": "gzip"})),
         Way("unsupported_media_type", 415, sending(path, data={"state": "s"})),

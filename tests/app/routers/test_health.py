@@ -12,9 +12,13 @@ from tests.app.service import serving, until
 
 LIMITS = {
     "max_inflight": 4,
+    "tenant_inflight": None,
+    "inflight_tokens": 65_536,
+    "receiving_bytes": 64 << 20,
     "max_reads": 1,
     "deadline_seconds": 2.0,
     "body_limit_bytes": 65_536,
+    "body_seconds": 10.0,
     "max_num_seqs": 16,
     "max_batched_tokens": 8192,
 }
