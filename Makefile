@@ -47,7 +47,7 @@ chaos: $(venv)/dev.done $(venv)/project.done ## Kill and stop the engine's proce
 	@$(python) -m pytest tests/chaos
 
 fuzz: $(venv)/dev.done $(venv)/project.done ## More than 20,000 requests of every kind; a short form is part of make test
-	@$(python) -m pytest tests/fuzz --fuzz-requests 5000
+	@$(python) -m pytest tests/fuzz --fuzz-requests 2500
 
 promises: $(venv)/dev.done $(venv)/project.done ## Break every promise in a copy of the sources and see its test fail
 	@$(python) -m tests.promises

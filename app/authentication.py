@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.access import Access
-from app.errors import Unauthenticated
+from app.errors import NoKey, Unauthenticated, UnknownKey
 from app.problems import ProblemHandler
 from app.tenant import ANYBODY, Tenant
 
@@ -26,18 +26,21 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            tenant = self._tenant(scope)
-            if tenant is None:
-                answer = await self._problems(Request(scope), Unauthenticated())
+            try:
+                scope["onestep.tenant"] = self._tenant(scope)
+            except Unauthenticated as refusal:
+                answer = await self._problems(Request(scope), refusal)
                 await answer(scope, receive, send)
                 return
-            scope["onestep.tenant"] = tenant
         await self._app(scope, receive, send)
 
-    def _tenant(self, scope: Scope) -> Tenant | None:
+    def _tenant(self, scope: Scope) -> Tenant:
         if self._access.is_open or scope["path"] in PUBLIC_PATHS:
             return ANYBODY
         headers = dict(scope["headers"])
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         key = token.strip() if scheme.lower() == b"bearer" else headers.get(b"x-api-key", b"")
-        return self._access.tenant_of(key)
+        tenant = self._access.tenant_of(key)
+        if tenant is None:
+            raise UnknownKey if key else NoKey
+        return tenant

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from app.envelopes import OpenAIRefusal, SystemOneRefusal
 from app.openapi import schema_of
 from app.wire import ProblemDocument
 
@@ -24,9 +25,36 @@ DESCRIPTIONS = {
 }
 
 
+SYSTEM_ONE_DESCRIPTIONS = {
+    **DESCRIPTIONS,
+    400: "The request asks for a model, or for images, that are not here.",
+    401: "A key that is nobody's.",
+    403: "No key.",
+    413: "The body is over the byte limit, or state and questions over the model's context.",
+    422: "The body is not valid.",
+}
+OPENAI_DESCRIPTIONS = {
+    **DESCRIPTIONS,
+    400: "The body is not valid, or too long for the model's context, or there are images in it.",
+    404: "There is no such model here.",
+}
+
+
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problem documents that a route answers with."""
     return {status: {"description": DESCRIPTIONS[status], "content": PROBLEM} for status in statuses}
+
+
+def system_one_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route of TypeSafe's protocol answers with that is not 2xx."""
+    content = {"application/json": {"schema": schema_of(SystemOneRefusal)}}
+    return {status: {"description": SYSTEM_ONE_DESCRIPTIONS[status], "content": content} for status in statuses}
+
+
+def openai_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route of OpenAI's protocol answers with that is not 2xx."""
+    content = {"application/json": {"schema": schema_of(OpenAIRefusal)}}
+    return {status: {"description": OPENAI_DESCRIPTIONS[status], "content": content} for status in statuses}
 
 
 def body_of(model: type[BaseModel]) -> dict[str, Any]:

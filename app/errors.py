@@ -5,8 +5,11 @@
     │   ├── MalformedBody       not the JSON we take
     │   ├── BodyTooLarge
     │   ├── UnsupportedMediaType
-    │   └── SchemaRejected      JSON, but not a decision request
-    ├── Unauthenticated         no key, or nobody's
+    │   ├── SchemaRejected      JSON, but not a decision request
+    │   └── NotOffered          a decision request, for what is not here: another model, images
+    ├── Unauthenticated
+    │   ├── NoKey
+    │   └── UnknownKey          nobody's
     ├── BodyTooSlow             the body did not arrive in time
     ├── Overloaded              healthy and full
     ├── QuotaExceeded           healthy, and this tenant has its share
@@ -55,10 +58,22 @@ class SchemaRejected(RequestRejected):
     """The body is JSON but not a decision request."""
 
 
+class NotOffered(RequestRejected):
+    """The request asks for what this service does not have."""
+
+
 class Unauthenticated(ServiceError):
-    """The request has no key, or one that is nobody's."""
+    """Nobody knows whose the request is."""
 
     headers: Mapping[str, str] = {"WWW-Authenticate": "Bearer"}
+
+
+class NoKey(Unauthenticated):
+    """The request has no key."""
+
+
+class UnknownKey(Unauthenticated):
+    """The request has a key that is nobody's."""
 
 
 class BodyTooSlow(ServiceError):

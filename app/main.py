@@ -19,7 +19,7 @@ from app.lifecycle import Lifecycle, Phase
 from app.metrics import Metrics
 from app.middleware import RequestBoundary
 from app.problems import ProblemHandler
-from app.routers import decide, health, metrics, rubrics
+from app.routers import decide, health, metrics, openai_decisions, rubrics, system_one
 from app.serving import Serving, State
 from app.settings import Settings
 from app.startup import EngineFactory, OnFailure, Startup
@@ -95,7 +95,7 @@ def create_app(
     # The last that is added is the first that sees a request.
     app.add_middleware(Authentication, access=Access(settings.api_keys), problems=problems)
     app.add_middleware(RequestBoundary, metrics=collectors, lifecycle=lifecycle)
-    for route in (decide, rubrics, health, metrics):
+    for route in (decide, rubrics, system_one, openai_decisions, health, metrics):
         app.include_router(route.router)
     for kind in (ServiceError, CanvasError, EngineError, HTTPException):
         app.add_exception_handler(kind, problems)

@@ -14,6 +14,7 @@ import time
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.envelopes import envelope_of
 from app.errors import Draining
 from app.lifecycle import REFUSALS, Lifecycle
 from app.logging import log
@@ -24,7 +25,6 @@ from app.request_id import new_request_id
 UNMATCHED_ROUTE = "unmatched"
 # No status was sent: nginx's number for a client that left.
 CLIENT_LEFT = 499
-REQUEST_ID_HEADER = b"x-request-id"
 
 
 class RequestBoundary:
@@ -77,15 +77,13 @@ class _Answer:
     """Watches an answer being sent and adds the request's id to it."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
-        self._request_id: str = scope["onestep.request_id"]
+        request_id = scope["onestep.request_id"].encode()
+        self._headers = [(name, request_id) for name in envelope_of(scope).request_id_headers]
         self._send = send
         self.status = 0
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message = {
-                **message,
-                "headers": [*message["headers"], (REQUEST_ID_HEADER, self._request_id.encode())],
-            }
+            message = {**message, "headers": [*message["headers"], *self._headers]}
         await self._send(message)

@@ -22,7 +22,8 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
         if "$ref" in node:
             name = node["$ref"].removeprefix(DEFINITION)
             return inline({**definitions[name], **{key: value for key, value in node.items() if key != "$ref"}})
-        return {key: inline(value) for key, value in node.items()}
+        # A discriminator is about references; each alternative says its own tag.
+        return {key: inline(value) for key, value in node.items() if key != "discriminator"}
 
     inlined: dict[str, Any] = inline(schema)
     return inlined

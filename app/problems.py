@@ -1,4 +1,4 @@
-"""Errors to answers: one table, one envelope (RFC 9457)."""
+"""Errors to answers: one table. In whose words each is written is in `app.envelopes`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from starlette.responses import JSONResponse
 from app import errors
 from app.canvas import errors as canvas_errors
 from app.canvas.errors import Problem
+from app.envelopes import PROBLEM_DOCUMENT, Refusal, envelope_of
 from app.logging import log
 from app.metrics import Metrics
-from app.wire import ProblemDocument, problem_item
 from engine import protocol
 
-MEDIA_TYPE = "application/problem+json"
 # Spread out, so that clients turned away together do not come back together.
 RETRY_AFTER_SECONDS = (1, 5)
 
@@ -53,6 +52,12 @@ DEAD = Row(
     title="Engine dead",
     detail="The engine of this replica failed; the replica will be replaced.",
     may_retry=True,
+)
+UNAUTHENTICATED = Row(
+    status=401,
+    code="unauthenticated",
+    title="Unauthenticated",
+    detail="Send a key of this service: Authorization: Bearer, or X-Api-Key.",
 )
 # Answered before there is a request that an application could see.
 NOT_HTTP = Row(status=400, code="malformed_request", title="Malformed request", detail="This is not HTTP/1.1.")
@@ -99,12 +104,14 @@ TABLE: dict[type[Exception], Row] = {
         title="Plan too large",
         detail="The questions, as they are laid out, take more reading than one request may.",
     ),
-    errors.Unauthenticated: Row(
-        status=401,
-        code="unauthenticated",
-        title="Unauthenticated",
-        detail="Send a key of this service: Authorization: Bearer, or X-Api-Key.",
+    errors.NotOffered: Row(
+        status=400,
+        code="not_offered",
+        title="Not offered",
+        detail="The request asks for what this service does not have.",
     ),
+    errors.NoKey: UNAUTHENTICATED,
+    errors.UnknownKey: UNAUTHENTICATED,
     errors.BodyTooSlow: Row(
         status=408, code="body_too_slow", title="Body too slow", detail="The body did not arrive in time."
     ),
@@ -171,25 +178,23 @@ def row_of(error: Exception) -> Row:
 
 
 def answer_problem(request: Request, error: Exception) -> JSONResponse:
-    """The problem document for an error."""
+    """What an error is answered with, in the words of the protocol that was spoken."""
     row = row_of(error)
     headers = dict(getattr(error, "headers", None) or {})
     if row.may_retry:
         headers["Retry-After"] = str(random.randint(*RETRY_AFTER_SECONDS))  # noqa: S311 - jitter, not a secret
-    return JSONResponse(
-        _document(row, instance_of(request.scope), _problems(error)).model_dump(),
-        status_code=row.status,
-        headers=headers,
-        media_type=MEDIA_TYPE,
-    )
+    envelope = envelope_of(request.scope)
+    status, document = envelope.write(_refusal(row, request_id_of(request.scope), error))
+    return JSONResponse(document.model_dump(), status_code=status, headers=headers, media_type=envelope.media_type)
 
 
 def raw_problem(row: Row, request_id: str) -> bytes:
     """A whole HTTP/1.1 answer, for what came before there was a request; the connection ends with it."""
-    body = _document(row, f"urn:onestep:request:{request_id}", ()).model_dump_json().encode()
+    status, document = PROBLEM_DOCUMENT.write(_refusal(row, request_id, None))
+    body = document.model_dump_json().encode()
     head = (
-        f"HTTP/1.1 {row.status} {row.title}",
-        f"content-type: {MEDIA_TYPE}",
+        f"HTTP/1.1 {status} {row.title}",
+        f"content-type: {PROBLEM_DOCUMENT.media_type}",
         f"content-length: {len(body)}",
         f"x-request-id: {request_id}",
         "connection: close",
@@ -197,23 +202,24 @@ def raw_problem(row: Row, request_id: str) -> bytes:
     return "\r\n".join((*head, "", "")).encode() + body
 
 
-def instance_of(scope: Mapping[str, object]) -> str:
-    """The id of a request, as its problem document names it."""
-    return f"urn:onestep:request:{scope.get('onestep.request_id', 'unknown')}"
+def request_id_of(scope: Mapping[str, object]) -> str:
+    """The id of a request."""
+    return str(scope.get("onestep.request_id", "unknown"))
 
 
-def _document(row: Row, instance: str, problems: tuple[Problem, ...]) -> ProblemDocument:
-    return ProblemDocument(
-        type=f"urn:onestep:problem:{row.code}",
-        title=row.title,
+def _refusal(row: Row, request_id: str, error: Exception | None) -> Refusal:
+    return Refusal(
         status=row.status,
+        code=row.code,
+        title=row.title,
         detail=row.detail,
-        instance=instance,
-        errors=list(map(problem_item, problems)),
+        problems=_problems(error),
+        has_key=not isinstance(error, errors.NoKey),
+        request_id=request_id,
     )
 
 
-def _problems(error: Exception) -> tuple[Problem, ...]:
+def _problems(error: Exception | None) -> tuple[Problem, ...]:
     if isinstance(error, errors.RequestRejected | canvas_errors.RubricRejected):
         return error.problems
     if isinstance(error, canvas_errors.PromptTooLong | canvas_errors.PlanTooLarge):

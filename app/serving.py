@@ -25,6 +25,18 @@ class Serving:
         self.fingerprint: str | None = None
         self.temperatures: Mapping[Kind, float] = {}
 
+    @property
+    def decisions(self) -> DecisionService:
+        """What decides, once the lifecycle is ready."""
+        assert self.service is not None, "ready without a service; this is a bug"
+        return self.service
+
+    @property
+    def model(self) -> str:
+        """What answers call the model, likewise."""
+        assert self.info is not None, "ready without an engine; this is a bug"
+        return self.info.model
+
 
 class State(TypedDict):
     """Lifespan state; Starlette copies it to `request.state`."""

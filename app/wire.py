@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -35,6 +35,11 @@ MESSAGES = {
     "int_from_float": "must be an integer",
     "float_type": "must be a number",
     "state_type": "must be a string, an object or an array, and not empty",
+    "list_type": "must be an array",
+    "model_attributes_type": "must be an object",
+    "union_tag_not_found": 'must have a "type"',
+    "text_type": "must be text, an object, an array or null",
+    "texts_type": "every description must be text, an object or an array",
 }
 # A body of nothing but unknown fields is answered with this many of them.
 MAX_PROBLEMS = 100
@@ -83,7 +88,7 @@ class PolicyRequest(Wire):
 class AskRequest(Wire):
     """What is asked, and how."""
 
-    rubric: Any = Field(description="A JSON Schema of bounded questions.", json_schema_extra=RUBRIC_SCHEMA)
+    rubric: Any = Field(description="A JSON Schema of bounded questions.")
     instructions: str | None = Field(None, max_length=65_536, description="Put ahead of the questions.")
     policy: PolicyRequest = PolicyRequest()
 
@@ -91,6 +96,8 @@ class AskRequest(Wire):
 class DecideRequest(AskRequest):
     """A state and a rubric."""
 
+    # Not of every request: `/rubrics/check` says of anything what is wrong with it.
+    rubric: Any = Field(description="A JSON Schema of bounded questions.", json_schema_extra=RUBRIC_SCHEMA)
     state: Any = Field(
         description="Text, a record or chat messages: what the questions are about.", json_schema_extra=STATE_SCHEMA
     )
@@ -195,6 +202,11 @@ def parse_decide_request(body: Json, tenant: Tenant = ANYBODY) -> DecisionReques
     """
     request = parse_body(DecideRequest, body)
     check_state(request.state)
+    return decision_request(request, tenant)
+
+
+def decision_request(request: DecideRequest, tenant: Tenant) -> DecisionRequest:
+    """What is to be decided, for this tenant."""
     policy = request.policy
     return DecisionRequest(
         state=request.state,
@@ -207,14 +219,15 @@ def parse_decide_request(body: Json, tenant: Tenant = ANYBODY) -> DecisionReques
     )
 
 
-def parse_body(model: type[M], body: Json) -> M:
-    """A body as a model.
+def parse_body(model: type[M], body: Json, *, parts: Sequence[str] = ("policy",)) -> M:
+    """A body as a model; `parts` are its fields that have fields in turn.
 
     Raises:
         SchemaRejected: naming every field that is missing, unknown or of the wrong type.
     """
-    for place, fields in (("", body), ("/policy", body.get("policy") if isinstance(body, Mapping) else None)):
-        if isinstance(fields, Mapping) and len(fields) > MAX_PROBLEMS:  # each would be looked at to be refused
+    within = [(pointer(part), body.get(part)) for part in parts] if isinstance(body, Mapping) else []
+    for place, fields in (("", body), *within):
+        if isinstance(fields, Mapping | list) and len(fields) > MAX_PROBLEMS:  # each would be looked at to be refused
             message = "has far more fields than there are"
             raise SchemaRejected(Problem(pointer=place, code="too_many_fields", message=message))
     try:
@@ -224,14 +237,14 @@ def parse_body(model: type[M], body: Json) -> M:
         raise SchemaRejected(*map(_problem, found)) from None
 
 
-def check_state(state: Json) -> None:
+def check_state(state: Json, place: str = "/state") -> None:
     """Refuse what cannot be a state.
 
     Raises:
         SchemaRejected: it is neither text, nor an object, nor an array, or there is nothing in it.
     """
     if not (state.strip() if isinstance(state, str) else isinstance(state, Mapping | list) and state):
-        raise SchemaRejected(Problem(pointer="/state", code="state_type", message=MESSAGES["state_type"]))
+        raise SchemaRejected(Problem(pointer=place, code="state_type", message=MESSAGES["state_type"]))
 
 
 def plan_request(request: AskRequest, tenant: Tenant) -> PlanRequest:
@@ -321,4 +334,12 @@ def _message(error: Mapping[str, Any]) -> str:
         return f"must be {limits['expected']}".replace("False", "false")  # our own words: what this field takes
     if code == "string_too_long":
         return f"may have {limits['max_length']} characters"
+    if code == "string_too_short":
+        return "must not be empty"
+    if code == "too_long":
+        return f"may hold {limits['max_length']}"
+    if code == "too_short":
+        return f"must hold {limits['min_length']} or more"
+    if code == "union_tag_invalid":
+        return f"must have one of these types: {limits['expected_tags']}"
     return MESSAGES.get(code, "is not what this field takes")

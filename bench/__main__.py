@@ -21,6 +21,7 @@ from bench.replay import REPLAY
 from bench.rereads import REREADS
 from bench.soak import SOAK
 from bench.steps import STEPS
+from bench.system_one import SYSTEM_ONE
 
 COMMANDS: dict[str, Command] = {
     "first-requests": service_command(
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Command] = {
     "latency": LATENCY,
     "bundles": BUNDLES,
     "rereads": REREADS,
+    "systemone": SYSTEM_ONE,
     "record": RECORD,
     "replay": REPLAY,
     "calibrate": CALIBRATE,

@@ -25,7 +25,7 @@ from tests.server import ServerProcess
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The short form of fuzzing runs with all tests, the long one on its own."""
-    parser.addoption("--fuzz-requests", type=int, default=300, help="requests of each kind of fuzzing")
+    parser.addoption("--fuzz-requests", type=int, default=100, help="requests of each kind of fuzzing")
 
 
 @pytest.fixture(autouse=True)

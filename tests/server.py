@@ -135,6 +135,10 @@ class SlowServerProcess(ServerProcess):
 
     module = "tests.slow_service"
 
+    def __init__(self, log: Path, **environment: str) -> None:
+        # One read: the service's own first decision would take the time of several.
+        super().__init__(log, **{"DECIDE_MAX_READS": "1", **environment})
+
 
 def asking_for_reads(body: Any, max_reads: int | None) -> Any:
     """A body that asks for at most so many reads, unless it says itself how many; None: the server's own."""

@@ -24,6 +24,11 @@ def escape(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
+def unescape(token: str) -> str:
+    """What a reference token of a JSON Pointer says."""
+    return token.replace("~1", "/").replace("~0", "~")
+
+
 def _cut(key: str) -> str:
     return key if len(key) <= MAX_POINTER_KEY_CHARS else key[:MAX_POINTER_KEY_CHARS] + "…"
 
@@ -38,6 +43,19 @@ def to_text(value: Json) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "), allow_nan=False)
+
+
+def count_values(value: Json, most: int) -> int:
+    """How many values a value holds, itself included. Counted no further than a little past `most`."""
+    stack, count = [value], 0
+    while stack and count <= most:
+        count += 1
+        held = stack.pop()
+        if isinstance(held, Mapping):
+            stack.extend(held.values())
+        elif isinstance(held, Sequence) and not isinstance(held, str):
+            stack.extend(held)
+    return count
 
 
 def one_line(text: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from app.canvas.errors import Problem, RubricRejected
-from app.canvas.json import Json, one_line, pointer, sentences
+from app.canvas.json import Json, one_line, pointer, sentences, unescape
 from app.canvas.keyword import ANNOTATIONS, CONSTRAINING, DEFINITIONS, DEMANDS, OURS
 
 Path = tuple[str | int, ...]
@@ -280,7 +280,7 @@ class Reader:
             self.complain(place, "cyclic_reference", "refers to a schema that it is part of")
             return None
         value, path = self._root, ROOT
-        for key in map(_unescape, target.split("/")[1:]):
+        for key in map(unescape, target.split("/")[1:]):
             found = _below(value, key)
             if found is None:
                 self.complain(place, "unknown_reference", "there is nothing at that place")
@@ -316,10 +316,6 @@ def _local_pointer(reference: Json) -> str | None:
         return None
     target = unquote(reference[1:])
     return target if any(target.startswith(f"/{root}/") for root in DEFINITIONS) else None
-
-
-def _unescape(key: str) -> str:
-    return key.replace("~1", "/").replace("~0", "~")
 
 
 def _below(value: Json, key: str) -> tuple[Json] | None:

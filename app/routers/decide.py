@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from app.decisions import Decision, DecisionService
+from app.decisions import Decision
 from app.departure import while_connected
 from app.documents import body_of, problem_responses
 from app.intake import take_body, tenant_of
@@ -25,15 +25,10 @@ async def decide(request: Request) -> Response:
     """Answer every question of a rubric about a state."""
     body = await take_body(request)
     asked = parse_decide_request(body, tenant_of(request))
-    content = await while_connected(request.receive, _service(request).answer(asked, _content))
+    serving: Serving = request.state.serving
+    content = await while_connected(request.receive, serving.decisions.answer(asked, _content))
     return Response(content, media_type="application/json")
 
 
 def _content(decision: Decision) -> bytes:
     return decide_response(decision).model_dump_json().encode()
-
-
-def _service(request: Request) -> DecisionService:
-    serving: Serving = request.state.serving
-    assert serving.service is not None, "ready without a service; this is a bug"
-    return serving.service

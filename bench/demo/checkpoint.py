@@ -15,7 +15,9 @@ from bench.demo.network import Layer, Network, NetworkSizes
 
 DECODER = "model.decoder"
 ENCODER = "model.encoder.language_model"
-SLIDING_WINDOW, MAX_POSITIONS, CANVAS_TOKENS = 512, 4096, 64
+SLIDING_WINDOW, CANVAS_TOKENS = 512, 64
+# Twice what is served by default. Positions are rotations, so there are weights for all of them.
+MAX_POSITIONS = 8192
 # Of Hugging Face's layer, by ours.
 LAYER_NAMES = {
     "self_attn.q_proj.weight": "query",

@@ -15,11 +15,13 @@ from app.errors import (
     EngineDead,
     InternalError,
     MalformedBody,
+    NoKey,
+    NotOffered,
     Overloaded,
     QuotaExceeded,
     SchemaRejected,
     Starting,
-    Unauthenticated,
+    UnknownKey,
     UnsupportedMediaType,
 )
 from engine.protocol import EngineDied, EngineStartFailed, ReadFailed
@@ -49,7 +51,9 @@ TOO_LONG = Problem(
 )
 CASES = (
     ProblemCase(MalformedBody(PROBLEM), 400, "malformed_body", problems=(PROBLEM,)),
-    ProblemCase(Unauthenticated(), 401, "unauthenticated"),
+    ProblemCase(NotOffered(PROBLEM), 400, "not_offered", problems=(PROBLEM,)),
+    ProblemCase(NoKey(), 401, "unauthenticated"),
+    ProblemCase(UnknownKey(), 401, "unauthenticated"),
     ProblemCase(BodyTooSlow(), 408, "body_too_slow"),
     ProblemCase(BodyTooLarge(PROBLEM), 413, "body_too_large", problems=(PROBLEM,)),
     ProblemCase(UnsupportedMediaType(PROBLEM), 415, "unsupported_media_type", problems=(PROBLEM,)),

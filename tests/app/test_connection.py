@@ -101,9 +101,9 @@ async def caller(server: LoopServer) -> AsyncIterator[Caller]:
     writer.transport.abort()
 
 
-def head(length: int, *, more: bytes = b"") -> bytes:
+def head(length: int, *, more: bytes = b"", path: str = "/decide") -> bytes:
     """Headers of a request with a body of this length."""
-    start = b"POST /decide HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+    start = b"POST %b HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n" % path.encode()
     return start + b"content-length: %d\r\n%b\r\n" % (length, more)
 
 
@@ -246,18 +246,27 @@ async def test_an_answer_that_is_not_taken(server: LoopServer) -> None:
     del reader
 
 
-async def test_a_caller_that_leaves(caller: Caller, server: LoopServer, fake: FakeEngine) -> None:
+PREDICATE = {"type": "predicate", "instructions": "It is so."}
+ASKED = {
+    "/decide": BODY,
+    "/v1/systemone": json.dumps({"model": "jev-latest", "state": "a", "questions": {"q": {"type": "noul"}}}).encode(),
+    "/v1/decisions": json.dumps({"model": "gpt-6-luna", "input": "a", "questions": [PREDICATE]}).encode(),
+}
+
+
+@pytest.mark.parametrize("path", ASKED)
+async def test_a_caller_that_leaves(caller: Caller, server: LoopServer, fake: FakeEngine, path: str) -> None:
     """R4: its read is aborted, its permit is free, and it is counted."""
     fake.gate.clear()
     before, aborted = len(fake.requests), len(fake.aborted)
-    caller.send(head(len(BODY)), BODY)
+    caller.send(head(len(ASKED[path]), path=path), ASKED[path])
     await until(lambda: len(fake.requests) == before + 1)
     state = server.lifespan.state
     assert state["admission"].inflight == 1
     caller.writer.transport.abort()
     await until(lambda: state["admission"].inflight == 0)
     assert len(fake.aborted) == aborted + 1
-    counted = {"route": "/decide", "status": "499"}
+    counted = {"route": path, "status": "499"}
     await until(lambda: state["metrics"].registry.get_sample_value("decide_requests_total", counted) == 1)
 
 

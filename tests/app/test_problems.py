@@ -1,4 +1,4 @@
-"""Errors to answers: the status rule, one envelope."""
+"""Errors to answers: the status rule, and the envelope that is nobody else's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from app.canvas.errors import CanvasError
 from app.errors import MalformedBody, RequestRejected, ServiceError
 from app.metrics import Metrics
-from app.problems import MEDIA_TYPE, RETRY_AFTER_SECONDS, TABLE, ProblemHandler, answer_problem, row_of
+from app.problems import RETRY_AFTER_SECONDS, TABLE, ProblemHandler, answer_problem, row_of
 from engine.protocol import EngineDied, EngineError
 from tests.app.canary import CANARY
 from tests.app.problem_cases import CASES, OTHER_CASES, ProblemCase, subclasses
@@ -41,7 +41,7 @@ def test_the_status_rule(case: ProblemCase) -> None:
     """C1: status, code, problems, and whether to come back, for every error."""
     response = answer_problem(REQUEST, case.error)
     document = json.loads(bytes(response.body))
-    assert response.media_type == response.headers["content-type"] == MEDIA_TYPE
+    assert response.media_type == response.headers["content-type"] == "application/problem+json"
     assert response.status_code == document["status"] == case.status
     assert document == {
         "type": f"urn:onestep:problem:{case.code}",

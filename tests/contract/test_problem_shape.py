@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from app.access import ApiKey
+from app.envelopes import OPENAI_PATHS, SYSTEM_ONE_PATHS
 from app.main import create_app
 from app.problems import HTTP_ROWS, TABLE
 from app.settings import Settings
@@ -253,6 +254,7 @@ def test_every_code_is_reached() -> None:
     """The ways above, and those that need a service of their own, are all there are."""
     codes = {row.code for row in (*TABLE.values(), *HTTP_ROWS.values())}
     own = {"starting", "draining", "unauthenticated", "body_too_slow", "quota_exceeded"}
+    own |= {"not_offered"}  # by protocols that name a model: tests.contract.test_protocols
     assert {way.code for way in (*WAYS, *FAILURES)} | own == codes
 
 
@@ -268,4 +270,6 @@ async def test_every_route_documents_its_refusals(app: FastAPI, client: httpx.As
         assert described.keys() == {"200"} | expected
         for status in expected:
             assert set(described[status]["content"]["application/problem+json"]["schema"]["properties"]) == FIELDS
-    assert [route.path for route in app.routes if isinstance(route, APIRoute)] == [*POSTED, "/health", "/metrics"]
+    spoken = [*SYSTEM_ONE_PATHS, *OPENAI_PATHS]
+    routes = [route.path for route in app.routes if isinstance(route, APIRoute)]
+    assert routes == [*POSTED, *spoken, "/health", "/metrics"]

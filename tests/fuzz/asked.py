@@ -9,9 +9,9 @@ from typing import Any
 from backports import zstd
 from hypothesis import strategies as st
 
+from tests.app import protocol_bodies
 from tests.app.canvas.rubrics import accepted_rubrics, anything, json_values, texts
 
-PATHS = ("/decide", "/rubrics/check")
 # Control tokens and what has no token of its own; lengths on both sides of a step's budget and of the context.
 ODD_STATES = (
     "<turn|>",
@@ -61,13 +61,28 @@ def policies() -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries({}, optional=fields) | json_values()
 
 
-def requests() -> st.SearchStrategy[Any]:
-    """Bodies as JSON: most have a rubric that is right or nearly so."""
+def decide_bodies() -> st.SearchStrategy[Any]:
+    """Bodies of ours as JSON: most have a rubric that is right or nearly so."""
     asking = st.fixed_dictionaries(
         {"state": states(), "rubric": accepted_rubrics() | anything()},
         optional={"instructions": texts() | json_values(), "policy": policies()},
     )
     return st.one_of(asking, asking, asking, json_values())
+
+
+def protocol_bodies_like(body: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Another protocol's: right, nearly right, about an awkward state, or anything."""
+    about = "state" if "state" in body else "input"
+    awkward = states().map(lambda state: {**body, about: state})
+    return st.one_of(st.just(body), awkward, protocol_bodies.damaged(body), json_values())
+
+
+BODIES: dict[str, st.SearchStrategy[Any]] = {
+    "/decide": decide_bodies(),
+    "/rubrics/check": decide_bodies(),
+    "/v1/systemone": protocol_bodies_like(protocol_bodies.SYSTEM_ONE),
+    "/v1/decisions": protocol_bodies_like(protocol_bodies.DECISIONS),
+}
 
 
 def media_types() -> st.SearchStrategy[str]:
@@ -79,13 +94,14 @@ def media_types() -> st.SearchStrategy[str]:
 @st.composite
 def all_asked(draw: st.DrawFn) -> Asked:
     """A request: its body perhaps cut, changed, encoded, or encoded and then changed."""
-    body = json.dumps(draw(requests()), ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
+    path = draw(st.sampled_from(["/decide", *BODIES]))
+    body = json.dumps(draw(BODIES[path]), ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
     how = draw(st.sampled_from(["as it is"] * 6 + ["damaged", "zstd", "damaged zstd", "gzip"]))
     body = zstd.compress(body) if how.endswith("zstd") else body
     body = draw(damaged(body)) if how.startswith("damaged") else body
     encoding = how.split()[-1] if how.endswith(("zstd", "gzip")) else "identity"
     headers = (("content-type", draw(media_types())), ("content-encoding", encoding))
-    return Asked(path=draw(st.sampled_from(PATHS)), body=body, headers=headers)
+    return Asked(path=path, body=body, headers=headers)
 
 
 @st.composite

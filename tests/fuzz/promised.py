@@ -9,17 +9,23 @@ from tests.app.service import request_body
 from tests.server import ServerProcess
 
 # Nothing else; no 500, and from a service that is ready no 503. 504: deadlines are among what is sent.
-ANSWERED = frozenset({200, 400, 401, 404, 405, 408, 413, 415, 422, 429, 431, 504})
+ANSWERED = frozenset({200, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 431, 504})
 PROBLEM_FIELDS = {"type", "title", "status", "detail", "instance", "errors"}
+# What a refusal is made of in other protocols.
+PROTOCOL_FIELDS = {"/v1/systemone": {"detail"}, "/v1/models": {"detail"}, "/v1/decisions": {"error"}}
 GOOD = request_body()
 
 
 def assert_promised(response: httpx.Response) -> None:
-    """S6, C1: a status that is promised, and for every refusal the one document."""
+    """S6, C1: a status that is promised, and for every refusal the one document, or that of the protocol."""
     assert response.status_code in ANSWERED, response.text
+    assert response.headers["x-request-id"]
     if response.status_code == 200:
         return
-    document = response.json()
+    document, path = response.json(), response.request.url.path
+    if path in PROTOCOL_FIELDS:
+        assert document.keys() == PROTOCOL_FIELDS[path]
+        return
     assert response.headers["content-type"] == "application/problem+json"
     assert document.keys() == PROBLEM_FIELDS
     assert document["status"] == response.status_code

@@ -28,6 +28,14 @@ GOOD: dict[str, Any] = {
     "rubric": RUBRIC,
     "instructions": CANARY,
 }
+NOUL = {"type": "noul", "instructions": CANARY, "criteria": {"true": {CANARY: [CANARY]}}}
+SYSTEM_ONE: dict[str, Any] = {"model": "jev-latest", "state": CANARY, "questions": {CANARY: NOUL}}
+DECISIONS: dict[str, Any] = {
+    "model": "gpt-6-luna",
+    "input": [{"role": "user", "content": CANARY}],
+    "questions": [{"type": "predicate", "name": CANARY, "instructions": CANARY}],
+    "safety_identifier": CANARY,
+}
 # What takes long enough for a deadline, or a death, to come first.
 LONG: dict[str, Any] = {
     "state": f"{CANARY} " * 1000,
@@ -66,12 +74,23 @@ def refusals(server: ServerProcess) -> dict[int, list[httpx.Response]]:
         return httpx.request(method, f"{server.url}{path}", headers=headers, timeout=60, **options)
 
     json_type = {"content-type": "application/json"}
+    asked = {**SYSTEM_ONE, "questions": {CANARY: {**NOUL, "type": CANARY}}}
     return {
         400: [
-            send(content=text, headers=json_type) for text in (CANARY, f'{{"state": "{CANARY}', f'["{CANARY}\\ud800"]')
+            *(
+                send(content=text, headers=json_type)
+                for text in (CANARY, f'{{"state": "{CANARY}', f'["{CANARY}\\ud800"]')
+            ),
+            send(path="/v1/systemone", json={**SYSTEM_ONE, "model": CANARY}),
+            send(path="/v1/decisions", json={**DECISIONS, CANARY: CANARY}),
+            send(path="/v1/decisions", json={**DECISIONS, "input": [{"role": CANARY, "content": CANARY}]}),
         ],
         401: [send(json=GOOD, headers={"authorization": f"Bearer {CANARY}"})],
-        404: [send("GET", f"/{CANARY}?{CANARY}={CANARY}"), send(path=f"/decide/{CANARY}", json=GOOD)],
+        404: [
+            send(path="/v1/decisions", json={**DECISIONS, "model": CANARY}),
+            send("GET", f"/{CANARY}?{CANARY}={CANARY}"),
+            send(path=f"/decide/{CANARY}", json=GOOD),
+        ],
         405: [send("PUT", f"/decide?{CANARY}", json=GOOD)],
         413: [send(content=f'"{CANARY * 100_000}"', headers=json_type)],
         415: [send(content=CANARY, headers={"content-type": f"text/{CANARY}"})],
@@ -80,6 +99,8 @@ def refusals(server: ServerProcess) -> dict[int, list[httpx.Response]]:
             send(json={**GOOD, "rubric": {"type": CANARY, "enum": [CANARY], "$ref": CANARY}}),
             send(json={**GOOD, "state": f"{CANARY} " * 10_000}),
             send(path="/rubrics/check", json={**GOOD, "policy": {"order": CANARY}}),
+            send(path="/v1/systemone", json=asked),
+            send(path="/v1/systemone", json={**SYSTEM_ONE, "questions": {CANARY: {**NOUL, "instructions": 1}}}),
         ],
         504: [send(json={**LONG, "policy": {**LONG["policy"], "deadline_ms": 1}})],
     }
@@ -92,6 +113,8 @@ def test_no_text_of_a_request_leaks(server: ServerProcess, tmp_path: Path) -> No
         answer = client.post("/decide", json=GOOD)
         assert (answer.status_code, answer.json()["answers"].keys()) == (200, {CANARY})
         assert client.post("/rubrics/check", json=GOOD).status_code == 200
+        assert client.post("/v1/systemone", json=SYSTEM_ONE).status_code == 200
+        assert client.post("/v1/decisions", json=DECISIONS).status_code == 200
         for status, refused in refusals(server).items():
             for response in refused:
                 assert response.status_code == status
@@ -114,4 +137,9 @@ def test_no_text_of_a_request_leaks(server: ServerProcess, tmp_path: Path) -> No
 def _without_places(response: httpx.Response) -> str:
     """A refusal without its pointers, which are made of the caller's own keys."""
     document = response.json()
-    return json.dumps({**document, "errors": [{**one, "pointer": ""} for one in document["errors"]]})
+    for name, place in (("errors", "pointer"), ("detail", "loc")):
+        if isinstance(document.get(name), list):
+            document[name] = [{**one, place: ""} for one in document[name]]
+    if "error" in document:
+        document["error"]["param"] = ""
+    return json.dumps(document)

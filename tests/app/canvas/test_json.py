@@ -13,12 +13,14 @@ from app.canvas.json import (
     MAX_POINTER_KEY_CHARS,
     Json,
     JsonScalar,
+    count_values,
     escape,
     identity,
     one_line,
     pointer,
     sentences,
     to_text,
+    unescape,
 )
 from tests.app.canvas.rubrics import json_values
 
@@ -152,3 +154,17 @@ def test_identity_is_that_of_json_schema() -> None:
     for group in EQUAL_IN_JSON:
         assert len({identity(value) for value in group}) == 1
     assert len({identity(value) for group in EQUAL_IN_JSON for value in group}) == len(EQUAL_IN_JSON)
+
+
+@given(st.text())
+def test_a_token_says_what_it_was_made_of(key: str) -> None:
+    """Whatever is in it."""
+    assert unescape(escape(key)) == key
+
+
+def test_values_are_counted() -> None:
+    """With what they hold, and no further than is asked."""
+    counts: list[tuple[Json, int]] = [("text", 1), (None, 1), ([], 1), ([1, [2, "3"]], 5), ({"a": {"b": [None]}}, 4)]
+    for value, count in counts:
+        assert count_values(value, 100) == count
+    assert count_values([[1] * 1000] * 1000, 100) == 101
