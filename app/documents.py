@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -42,19 +43,17 @@ OPENAI_DESCRIPTIONS = {
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problem documents that a route answers with."""
-    return {status: {"description": DESCRIPTIONS[status], "content": PROBLEM} for status in statuses}
+    return _responses(statuses, DESCRIPTIONS, PROBLEM)
 
 
 def system_one_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route of TypeSafe's protocol answers with that is not 2xx."""
-    content = {"application/json": {"schema": schema_of(SystemOneRefusal)}}
-    return {status: {"description": SYSTEM_ONE_DESCRIPTIONS[status], "content": content} for status in statuses}
+    return _responses(statuses, SYSTEM_ONE_DESCRIPTIONS, {"application/json": {"schema": schema_of(SystemOneRefusal)}})
 
 
 def openai_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route of OpenAI's protocol answers with that is not 2xx."""
-    content = {"application/json": {"schema": schema_of(OpenAIRefusal)}}
-    return {status: {"description": OPENAI_DESCRIPTIONS[status], "content": content} for status in statuses}
+    return _responses(statuses, OPENAI_DESCRIPTIONS, {"application/json": {"schema": schema_of(OpenAIRefusal)}})
 
 
 def body_of(model: type[BaseModel]) -> dict[str, Any]:
@@ -64,3 +63,9 @@ def body_of(model: type[BaseModel]) -> dict[str, Any]:
     """
     content = {"application/json": {"schema": schema_of(model)}}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def _responses(
+    statuses: Iterable[int], descriptions: Mapping[int, str], content: Mapping[str, Any]
+) -> dict[int | str, dict[str, Any]]:
+    return {status: {"description": descriptions[status], "content": content} for status in statuses}

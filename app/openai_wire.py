@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, FailFast, Field, StrictBool, StrictStr
@@ -11,11 +10,11 @@ from pydantic import ConfigDict, FailFast, Field, StrictBool, StrictStr
 from app.canvas.errors import Problem
 from app.canvas.json import Json
 from app.canvas.levels import MAX_LEVELS, MIN_LEVELS
-from app.decisions import Decision, DecisionRequest
+from app.decisions import Decision
 from app.errors import NotOffered
 from app.extensions import ExtendedAnswer, ExtendedResponse, IsolatedPolicy, extended_answer, extended_response
 from app.openai_input import state_of, text_of_parts
-from app.questionnaire import Questionnaire, name_of
+from app.questionnaire import Inquiry, Questionnaire, name_of
 from app.tenant import ANYBODY, Tenant
 from app.wire import (
     AnswerResponse,
@@ -184,21 +183,7 @@ class DecisionsResponse(ExtendedResponse, _DecisionsResponse):
     """One answer to each question, in their order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionsInquiry:
-    """What was asked.
-
-    Attributes:
-        request: the same, in this service's own terms.
-        questions: as the caller wrote them.
-    """
-
-    request: DecisionRequest
-    questionnaire: Questionnaire
-    questions: Sequence[Question]
-
-
-def parse_decisions_request(body: Json, model: str, tenant: Tenant = ANYBODY) -> DecisionsInquiry:
+def parse_decisions_request(body: Json, model: str, tenant: Tenant = ANYBODY) -> Inquiry[Sequence[Question]]:
     """A body of this tenant's; `model` is what is served.
 
     Raises:
@@ -212,9 +197,7 @@ def parse_decisions_request(body: Json, model: str, tenant: Tenant = ANYBODY) ->
     check_state(state, "/input")
     questionnaire = _questionnaire(asked.questions)
     request = DecideRequest(state=state, rubric=questionnaire.rubric, instructions=None, policy=asked.x_policy)
-    return DecisionsInquiry(
-        request=decision_request(request, tenant), questionnaire=questionnaire, questions=asked.questions
-    )
+    return Inquiry(request=decision_request(request, tenant), questionnaire=questionnaire, questions=asked.questions)
 
 
 def decisions_response(questions: Sequence[Question], decision: Decision) -> DecisionsResponse:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from app.canvas.errors import Problem, RubricRejected
 from app.canvas.json import Json, JsonScalar, count_values, one_line, pointer, to_text, unescape
-from app.decisions import CHARS_PER_NODE
+from app.decisions import CHARS_PER_NODE, DecisionRequest
 from app.errors import SchemaRejected
 from app.offload import INLINE_SIZE
 
 Place = tuple[str | int, ...]
+Q = TypeVar("Q")
 
 OPTION_DESCRIPTIONS = "x-option-descriptions"
 
@@ -107,6 +109,20 @@ class Questionnaire:
                 return ("x_policy", *map(unescape, rest))
             case _:
                 return tuple(map(unescape, ours))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry(Generic[Q]):
+    """What was asked in another protocol.
+
+    Attributes:
+        request: the same, in this service's own terms.
+        questions: as the caller wrote them, in the order of the request's.
+    """
+
+    request: DecisionRequest
+    questionnaire: Questionnaire
+    questions: Q
 
 
 def size_of(body: Json) -> int:

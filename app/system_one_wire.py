@@ -6,7 +6,6 @@ From the OpenAPI document that typesafe-sdk 0.7.5 is generated from, and jevcomp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
@@ -15,10 +14,10 @@ from pydantic_core import PydanticCustomError
 from app.canvas.errors import Problem
 from app.canvas.json import Json
 from app.canvas.levels import MAX_LEVELS, MIN_LEVELS
-from app.decisions import Decision, DecisionRequest
+from app.decisions import Decision
 from app.errors import NotOffered
 from app.extensions import ExtendedAnswer, ExtendedResponse, IsolatedPolicy, extended_answer, extended_response
-from app.questionnaire import Questionnaire, name_of, text_of
+from app.questionnaire import Inquiry, Questionnaire, name_of, text_of
 from app.tenant import ANYBODY, Tenant
 from app.wire import (
     AnswerResponse,
@@ -174,21 +173,7 @@ class SystemOneResponse(ExtendedResponse, _SystemOneResponse):
     """One answer to each question, by its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemOneInquiry:
-    """What was asked.
-
-    Attributes:
-        request: the same, in this service's own terms.
-        questions: as the caller wrote them, in the order of the request's.
-    """
-
-    request: DecisionRequest
-    questionnaire: Questionnaire
-    questions: Mapping[str, Question]
-
-
-def parse_system_one_request(body: Json, model: str, tenant: Tenant = ANYBODY) -> SystemOneInquiry:
+def parse_system_one_request(body: Json, model: str, tenant: Tenant = ANYBODY) -> Inquiry[Mapping[str, Question]]:
     """A body of this tenant's; `model` is what is served.
 
     Raises:
@@ -202,9 +187,7 @@ def parse_system_one_request(body: Json, model: str, tenant: Tenant = ANYBODY) -
     request = DecideRequest(
         state=asked.state, rubric=questionnaire.rubric, instructions=asked.instructions, policy=asked.x_policy
     )
-    return SystemOneInquiry(
-        request=decision_request(request, tenant), questionnaire=questionnaire, questions=asked.questions
-    )
+    return Inquiry(request=decision_request(request, tenant), questionnaire=questionnaire, questions=asked.questions)
 
 
 def system_one_response(questions: Mapping[str, Question], decision: Decision) -> SystemOneResponse:

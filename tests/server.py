@@ -119,6 +119,11 @@ class ServerProcess:
         except httpx.TransportError:
             return None
 
+    def metric(self, name: str) -> float:
+        """The value of the first series on the metrics page that begins with this."""
+        lines = httpx.get(f"{self.url}/metrics", timeout=30).text.splitlines()
+        return next(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
     def decide(self, body: Any, *, max_reads: int | None = 1, **options: Any) -> httpx.Response:
         """POST a JSON body to `/decide`; it asks for one read unless told, so that what is compared is one read."""
         return httpx.post(f"{self.url}/decide", json=asking_for_reads(body, max_reads), timeout=60, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import httpx
 from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 
+from engine.fake import FakeEngine
 from tests.cases import REFILL, rubric
 
 # What a test waits for takes milliseconds; this is for machines that are busy with something else.
@@ -51,3 +52,17 @@ async def until_phase(client: httpx.AsyncClient, phase: str) -> None:
 def request_body(**changed: Any) -> dict[str, Any]:
     """A good request of one yes-or-no question, with these fields over it."""
     return {"state": "Hello.", "rubric": rubric(refill=REFILL), **changed}
+
+
+async def one_too_many(
+    fake: FakeEngine, ask: Callable[[], Awaitable[httpx.Response]], *, admitted: int
+) -> httpx.Response:
+    """What comes of a request while so many others, as many as are let in, are under way; those are answered after."""
+    fake.gate.clear()
+    before = len(fake.requests)
+    under_way = [asyncio.ensure_future(ask()) for _ in range(admitted)]
+    await until(lambda: len(fake.requests) == before + admitted)
+    refused = await ask()
+    fake.gate.set()
+    assert {answer.status_code for answer in await asyncio.gather(*under_way)} == {200}
+    return refused

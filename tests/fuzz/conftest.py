@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 
 @pytest.fixture(scope="session")
-def fuzz_requests(pytestconfig: pytest.Config) -> int:
-    """Requests of each kind of fuzzing."""
+def fuzzing(pytestconfig: pytest.Config) -> settings:
+    """So many requests of each kind, the same ones on every run and every machine."""
     count: int = pytestconfig.getoption("--fuzz-requests")
-    return count
+    return settings(max_examples=count, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

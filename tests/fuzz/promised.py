@@ -6,11 +6,11 @@ import httpx
 import jsonschema
 
 from tests.app.service import request_body
+from tests.contract.test_problem_shape import FIELDS
 from tests.server import ServerProcess
 
 # Nothing else; no 500, and from a service that is ready no 503. 504: deadlines are among what is sent.
 ANSWERED = frozenset({200, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 431, 504})
-PROBLEM_FIELDS = {"type", "title", "status", "detail", "instance", "errors"}
 # What a refusal is made of in other protocols.
 PROTOCOL_FIELDS = {"/v1/systemone": {"detail"}, "/v1/models": {"detail"}, "/v1/decisions": {"error"}}
 GOOD = request_body()
@@ -27,7 +27,7 @@ def assert_promised(response: httpx.Response) -> None:
         assert document.keys() == PROTOCOL_FIELDS[path]
         return
     assert response.headers["content-type"] == "application/problem+json"
-    assert document.keys() == PROBLEM_FIELDS
+    assert document.keys() == FIELDS
     assert document["status"] == response.status_code
     assert document["instance"] == f"urn:onestep:request:{response.headers['x-request-id']}"
 
@@ -42,12 +42,5 @@ def assert_goes_on(client: httpx.Client) -> None:
 def assert_at_rest(server: ServerProcess) -> None:
     """Nothing that was sent is still being worked on, or died of it."""
     gauges = ("decide_inflight", "vllm:num_requests_running", "vllm:num_requests_waiting")
-    server.wait_for(lambda: all(_total(server, name) == 0 for name in gauges), 30)
+    server.wait_for(lambda: all(server.metric(name) == 0 for name in gauges), 30)
     assert server.health_status() == 200
-
-
-def _total(server: ServerProcess, name: str) -> float:
-    lines = httpx.get(f"{server.url}/metrics", timeout=30).text.splitlines()
-    found = [float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((f"{name} ", f"{name}{{"))]
-    assert found, f"no metric {name}"
-    return sum(found)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from tests.fuzz.asked import Asked, all_asked
 from tests.fuzz.promised import assert_at_rest, assert_goes_on, assert_promised
@@ -15,12 +15,12 @@ from tests.server import ServerProcess
 pytestmark = pytest.mark.engine
 
 
-def test_any_request_is_answered_as_promised(real_server: ServerProcess, fuzz_requests: int) -> None:
+def test_any_request_is_answered_as_promised(real_server: ServerProcess, fuzzing: settings) -> None:
     """S6, C1: no status that is not promised, and the next good request succeeds, after every single one."""
     statuses: Counter[int] = Counter()
     with httpx.Client(base_url=real_server.url, timeout=60) as client:
 
-        @settings(max_examples=fuzz_requests, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @fuzzing
         @given(all_asked())
         def ask(asked: Asked) -> None:
             response = client.post(asked.path, content=asked.body, headers=dict(asked.headers))

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import load_all_checks
 from schemathesis.core.result import Ok
@@ -35,7 +35,7 @@ assert len(CHECKS) == len(NAMES), "a check is of another kind than it was"
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_the_service_is_what_its_document_says(
-    real_server: ServerProcess, fuzz_requests: int, mode: GenerationMode
+    real_server: ServerProcess, fuzzing: settings, mode: GenerationMode
 ) -> None:
     """C1, S6: every status, media type and body that comes back is in it, for requests that it allows and others."""
     document = schemathesis.openapi.from_url(f"{real_server.url}/openapi.json")
@@ -43,7 +43,7 @@ def test_the_service_is_what_its_document_says(
     posted = [operation for operation in operations if operation.method.upper() == "POST"]
     assert {operation.path for operation in posted} == set(BODIES)
     for operation in posted:
-        _ask(real_server, operation, mode, fuzz_requests)
+        _ask(real_server, operation, mode, fuzzing)
     assert_at_rest(real_server)
 
 
@@ -51,12 +51,12 @@ def _ask(
     server: ServerProcess,
     operation: schemathesis.APIOperation[Any, Any, Any, Any],
     mode: GenerationMode,
-    fuzz_requests: int,
+    fuzzing: settings,
 ) -> None:
     statuses: Counter[int] = Counter()
     with httpx.Client(base_url=server.url, timeout=60) as client:
 
-        @settings(max_examples=fuzz_requests, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @fuzzing
         @given(operation.as_strategy(generation_mode=mode))
         def ask(case: schemathesis.Case[Any]) -> None:
             if isinstance(case.body, dict) and isinstance(case.body.get("model"), str):

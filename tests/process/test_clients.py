@@ -180,7 +180,7 @@ def test_openais_client_raises_its_own_errors(fake_server: ServerProcess) -> Non
 @pytest.fixture
 def full_server(tmp_path: Path) -> Iterator[ServerProcess]:
     """A service that has room for one request, which takes a second."""
-    settings = {"DECIDE_ENGINE": "fake", "DECIDE_MAX_INFLIGHT": "1", "DECIDE_MAX_READS": "1", "SLOW_READ_SECONDS": "1"}
+    settings = {"DECIDE_ENGINE": "fake", "DECIDE_MAX_INFLIGHT": "1", "SLOW_READ_SECONDS": "1"}
     with SlowServerProcess(tmp_path / "log", **settings) as server:
         server.wait_until_ready()
         yield server

@@ -195,27 +195,21 @@ def test_hostile_text_is_just_text(real_server: ServerProcess, state: str) -> No
     jsonschema.validate(answered.json()["decision"], HEADACHE["rubric"])
 
 
-def metric(server: ServerProcess, name: str) -> float:
-    """The value of the first series of that name on the metrics page."""
-    page = httpx.get(f"{server.url}/metrics").text
-    return next(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
-
-
 def test_a_missed_deadline_leaves_no_work(real_server: ServerProcess) -> None:
     """R6: 504, and the engine stops working on what nobody waits for."""
     late = {"state": "a" + " a" * 3000, "rubric": HEADACHE["rubric"], "policy": {"deadline_ms": 20}}
     refused = real_server.decide(late)
     assert (refused.status_code, refused.json()["type"]) == (504, "urn:onestep:problem:deadline_exceeded")
-    real_server.wait_for(lambda: metric(real_server, "vllm:num_requests_running") == 0, 10)
-    assert metric(real_server, "decide_inflight") == 0
+    real_server.wait_for(lambda: real_server.metric("vllm:num_requests_running") == 0, 10)
+    assert real_server.metric("decide_inflight") == 0
 
 
 def test_metrics_count_reads_and_steps(real_server: ServerProcess) -> None:
     """One page holds our metrics and vLLM's; a fused read takes one engine step, and none has fallen back."""
 
     def counters() -> tuple[float, float]:
-        reads = metric(real_server, 'decide_reads_total{path="fused"}')
-        return reads, metric(real_server, "decide_engine_steps_total")
+        reads = real_server.metric('decide_reads_total{path="fused"}')
+        return reads, real_server.metric("decide_engine_steps_total")
 
     reads_before, steps_before = counters()
     for seed in range(5):
@@ -223,8 +217,8 @@ def test_metrics_count_reads_and_steps(real_server: ServerProcess) -> None:
     reads_after, steps_after = counters()
     assert (reads_after - reads_before, steps_after - steps_before) == (5, 5)
     for reason in ("blocks", "context", "ineligible"):
-        assert metric(real_server, f'decide_fallbacks_total{{reason="{reason}"}}') == 0
-    assert metric(real_server, "vllm:request_success_total") >= 0
+        assert real_server.metric(f'decide_fallbacks_total{{reason="{reason}"}}') == 0
+    assert real_server.metric("vllm:request_success_total") >= 0
 
 
 def test_the_log_holds_no_text_of_a_request(real_server: ServerProcess) -> None:

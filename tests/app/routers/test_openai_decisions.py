@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,7 @@ from engine.protocol import EngineDied
 from tests.app.canary import CANARY
 from tests.app.conftest import Decode
 from tests.app.routers.test_system_one import EXTENSIONS, halves
-from tests.app.service import serving, until, until_phase
+from tests.app.service import one_too_many, serving, until_phase
 
 PATH = "/v1/decisions"
 PREDICATE = {"type": "predicate", "name": "refill", "instructions": "The member wants a refill."}
@@ -247,13 +246,7 @@ async def test_a_model_that_is_not_here(client: httpx.AsyncClient) -> None:
 
 async def test_full(client: httpx.AsyncClient, fake: FakeEngine) -> None:
     """429, R1: and when to come back."""
-    fake.gate.clear()
-    before = len(fake.requests)
-    admitted = [asyncio.create_task(ask(client)) for _ in range(4)]
-    await until(lambda: len(fake.requests) == before + 4)
-    refused = await ask(client)
-    fake.gate.set()
-    assert {answer.status_code for answer in await asyncio.gather(*admitted)} == {200}
+    refused = await one_too_many(fake, lambda: ask(client), admitted=4)
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
     assert int(refused.headers["retry-after"]) >= 1
 

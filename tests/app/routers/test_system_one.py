@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,7 @@ from engine.fake import FakeEngine
 from engine.protocol import Branch, CanvasSlot, EngineDied, ReadRequest
 from tests.app.canary import CANARY
 from tests.app.conftest import Decode
-from tests.app.service import serving, until, until_phase
+from tests.app.service import one_too_many, serving, until_phase
 
 PATH = "/v1/systemone"
 NOUL = {"type": "noul", "instructions": "Does the member want a refill?"}
@@ -355,13 +354,7 @@ async def test_too_long_for_the_model(client: httpx.AsyncClient) -> None:
 
 async def test_full(client: httpx.AsyncClient, fake: FakeEngine) -> None:
     """429, R1: and when to come back."""
-    fake.gate.clear()
-    before = len(fake.requests)
-    admitted = [asyncio.create_task(ask(client)) for _ in range(4)]
-    await until(lambda: len(fake.requests) == before + 4)
-    refused = await ask(client)
-    fake.gate.set()
-    assert {answer.status_code for answer in await asyncio.gather(*admitted)} == {200}
+    refused = await one_too_many(fake, lambda: ask(client), admitted=4)
     assert (refused.status_code, refused.json()["detail"]["error_type"]) == (429, "rate_limit_error")
     assert int(refused.headers["retry-after"]) >= 1
 
